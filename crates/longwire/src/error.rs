@@ -18,6 +18,7 @@ use longwire_node::{LinkFailure, NodeError};
 use longwire_plot::PlotError;
 use longwire_runtime::{RecordError, StartError, suggest};
 use longwire_testbed::EnvironmentError;
+use longwire_traffic::sockets::TrafficError;
 
 use crate::remedies;
 
@@ -54,10 +55,16 @@ pub enum Error {
     Attach(Box<AttachError>),
     /// A target of `attach` was not found.
     #[error(transparent)]
-    Target(Box<TargetError>),
+    Target(#[from] TargetError),
     /// An error of a link at an existing target.
     #[error(transparent)]
-    Link(Box<LinkFailure>),
+    Link(#[from] LinkFailure),
+    /// A network cannot be built.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Test traffic failed.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
     /// A node cannot start.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -90,18 +97,6 @@ impl From<AttachError> for Error {
     }
 }
 
-impl From<LinkFailure> for Error {
-    fn from(error: LinkFailure) -> Error {
-        Error::Link(Box::new(error))
-    }
-}
-
-impl From<TargetError> for Error {
-    fn from(error: TargetError) -> Error {
-        Error::Target(Box::new(error))
-    }
-}
-
 impl From<NetError> for Error {
     fn from(error: NetError) -> Error {
         let denied = error.io().map(io::Error::kind) == Some(io::ErrorKind::PermissionDenied);
@@ -125,12 +120,6 @@ impl From<EnvironmentError> for Error {
             EnvironmentError::Port(error) => Error::Port(error),
             error => Error::Exec(Box::new(error)),
         }
-    }
-}
-
-impl From<NetworkError> for Error {
-    fn from(error: NetworkError) -> Error {
-        Error::failed(error)
     }
 }
 

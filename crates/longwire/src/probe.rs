@@ -180,21 +180,16 @@ pub struct Expectation {
 impl Expectation {
     /// Derives expectations from a configuration.
     pub fn of(config: &LinkConfig) -> Expectation {
-        let serialisation = |len| {
-            let mut serializer = Serializer::new(config.rate.bit_rate(), config.framing);
-            serializer.depart(Nanos::ZERO, len)
-        };
+        let serialisation =
+            |len| Serializer::new(config.rate.bit_rate(), config.framing).depart(Nanos::ZERO, len);
         let delay = serialisation(FRAME).saturating_add(config.delay.mean());
-        let tcp = config.rate.bit_rate().map(|_| {
-            let seconds = serialisation(FULL_FRAME).as_secs_f64();
-            f64::from(TCP_PAYLOAD * 8) / seconds.max(1e-9) / 1e6
+        let rate = config.rate.bit_rate();
+        let tcp = rate.map(|_| {
+            f64::from(TCP_PAYLOAD * 8) / serialisation(FULL_FRAME).as_secs_f64().max(1e-9) / 1e6
         });
         Expectation {
             delay_ms: delay.as_secs_f64() * 1e3,
-            rate_bits: config
-                .rate
-                .bit_rate()
-                .map(|rate| rate.bits_per_sec() as f64),
+            rate_bits: rate.map(|rate| rate.bits_per_sec() as f64),
             tcp_mbit: tcp,
             loss: config.loss.iter().map(ToString::to_string).collect(),
         }

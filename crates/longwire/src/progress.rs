@@ -3,7 +3,8 @@
 //! million links.
 
 use std::io::{self, IsTerminal};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -109,8 +110,7 @@ fn line(frames: u64, done: u64, all: Option<u64>, took: Duration) -> String {
     match all {
         Some(all) if done > 0 => {
             let share = done as f64 / all.max(done) as f64;
-            let left = took.mul_f64(1.0 / share - 1.0);
-            let left = left.as_secs_f64().ceil();
+            let left = took.mul_f64(1.0 / share - 1.0).as_secs_f64().ceil();
             format!("{} read: {words}; {left:.0} s left", percent(share))
         }
         _ => format!("{words} so far"),
@@ -145,59 +145,50 @@ fn words(progress: StepProgress) -> String {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Shows steps until dropped.
 pub(crate) struct StepsOnStderr {
-    shared: Arc<DisplayState>,
-    thread: Option<JoinHandle<()>>,
+    steps: Arc<Steps>,
+    /// The display, which ends once the sender is dropped.
+    display: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-struct DisplayState {
-    steps: Steps,
-    over: Mutex<bool>,
-    ended: Condvar,
+struct Display {
+    steps: Arc<Steps>,
+    over: Receiver<()>,
 }
 
 impl StepsOnStderr {
     pub(crate) fn start(globals: &Globals) -> StepsOnStderr {
-        let shared = Arc::new(DisplayState {
-            steps: Steps::new(),
-            over: Mutex::new(false),
-            ended: Condvar::new(),
-        });
-        let watched = Arc::clone(&shared);
+        let steps = Arc::new(Steps::new());
+        let shown = Arc::clone(&steps);
+        let (working, over) = channel();
         let thread = globals.talks().then(|| {
-            let name = "longwire-progress".to_owned();
-            std::thread::Builder::new()
-                .name(name)
-                .spawn(move || watched.show())
+            let thread = std::thread::Builder::new().name("longwire-progress".to_owned());
+            thread.spawn(move || Display { steps: shown, over }.show())
         });
         // Without a thread, steps are not shown.
         let thread = thread.and_then(Result::ok);
-        StepsOnStderr { shared, thread }
+        let display = thread.map(|thread| (working, thread));
+        StepsOnStderr { steps, display }
     }
 
     /// Returns the shown steps.
     pub(crate) fn steps(&self) -> &Steps {
-        &self.shared.steps
+        &self.steps
     }
 }
 
 impl Drop for StepsOnStderr {
     fn drop(&mut self) {
-        *locked(&self.shared.over) = true;
-        self.shared.ended.notify_all();
-        if let Some(thread) = self.thread.take() {
+        if let Some((working, thread)) = self.display.take() {
+            drop(working);
             // Ignore a panic of the display, which must not end the work.
             let _ = thread.join();
         }
     }
 }
 
-impl DisplayState {
+impl Display {
     fn show(&self) {
         if self.wait(AFTER) {
             return;
@@ -211,9 +202,7 @@ impl DisplayState {
 
     /// Waits at most `time` for the work to end; returns whether it has ended.
     fn wait(&self, time: Duration) -> bool {
-        let over = locked(&self.over);
-        let waited = self.ended.wait_timeout_while(over, time, |over| !*over);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        self.over.recv_timeout(time) == Err(RecvTimeoutError::Disconnected)
     }
 
     fn draw(&self) {
@@ -257,8 +246,7 @@ mod tests {
         let over = line(1, 7, Some(6), took);
         assert_eq!(over, "100% read: 1 frame, 0/s; 0 s left");
         for (done, all) in [(9, None), (0, Some(9))] {
-            let unknown = line(20, done, all, took);
-            assert_eq!(unknown, "20 frames, 2/s so far");
+            assert_eq!(line(20, done, all, took), "20 frames, 2/s so far");
         }
     }
 

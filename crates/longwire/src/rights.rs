@@ -56,7 +56,6 @@ mod tests {
         limited.join().expect("it ends").expect("writable");
         assert_eq!(fs::read(&path).expect("it is there"), b"newer");
         assert_eq!((found().uid(), found().gid()), (61_234, 61_234));
-        let files = fs::read_dir(folder.path()).expect("it is there");
-        assert_eq!(files.count(), 1);
+        assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1);
     }
 }

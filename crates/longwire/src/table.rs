@@ -1,5 +1,7 @@
 //! Plain tables with right-aligned columns.
 
+use std::fmt::Display;
+
 /// A table under construction.
 #[derive(Debug)]
 pub struct Table {
@@ -24,6 +26,14 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Prints the table on stdout under a title, if it has rows.
+    pub fn print_under(&self, title: impl Display) {
+        if self.rows.len() > 1 {
+            println!("\n{title}");
+            self.print();
+        }
+    }
+
     /// Prints the table on stdout.
     pub fn print(&self) {
         print!("{}", self.text());
@@ -39,11 +49,9 @@ impl Table {
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.rows {
-            let cells: Vec<String> = row
-                .iter()
-                .zip(&widths)
-                .map(|(cell, width)| format!("{cell:>width$}"))
-                .collect();
+            let cells = row.iter().zip(&widths);
+            let cells = cells.map(|(cell, width)| format!("{cell:>width$}"));
+            let cells: Vec<String> = cells.collect();
             text.push_str(&cells.join("  "));
             text.push('\n');
         }

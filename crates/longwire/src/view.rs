@@ -29,9 +29,8 @@ pub fn config(address: SocketAddr) -> ViewConfig {
 pub fn judge(controller: &Controller) -> Judgement {
     let mut run = controller.report();
     if controller.takes_changes() {
-        run = controller
-            .look(|network| NetworkReport::new(run, network))
-            .run;
+        let report = controller.look(|network| NetworkReport::new(run, network));
+        run = report.run;
     }
     let Verdict { grade, line, .. } = Verdict::of(&run);
     Judgement { grade, line }
@@ -82,8 +81,7 @@ fn redirection(url: &str) -> Option<PathBuf> {
     options.write(true).create(true).truncate(true).mode(0o600);
     let url = url.replace('&', "&amp;").replace('"', "&quot;");
     let text = format!(r#"<!doctype html><meta http-equiv="refresh" content="0; url={url}">"#);
-    let mut file = options.open(&page).ok()?;
-    file.write_all(text.as_bytes()).ok()?;
+    options.open(&page).ok()?.write_all(text.as_bytes()).ok()?;
     Some(page)
 }
 

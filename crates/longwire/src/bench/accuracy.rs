@@ -38,13 +38,6 @@ pub(super) struct AccuracyRow {
     demu_us: Option<String>,
 }
 
-/// Baseline delay of the bare path.
-struct Base {
-    size: u32,
-    pps: u64,
-    median_ns: i64,
-}
-
 /// DEMU's published table (Aketa, Hirofuchi, Takano 2016): delay, then mean and standard deviation
 /// of the error in microseconds at 1500 B and at 46 B.
 const DEMU: [(Nanos, [(f64, f64); 2]); 8] = [
@@ -73,14 +66,11 @@ pub(super) fn measure(
     for size in &args.size {
         for pps in &args.pps {
             let (flow, _) = sample(args, kind, WaitMode::Spin, (Nanos::ZERO, *size, *pps))?;
-            let base = Base {
-                size: *size,
-                pps: *pps,
-                median_ns: flow.quantile(0.5),
-            };
+            let base_ns = flow.quantile(0.5);
             for delay in &args.delay {
-                let (flow, report) = sample(args, kind, wait, (*delay, *size, *pps))?;
-                rows.push(row(*delay, &base, &flow, &report));
+                let case = (*delay, *size, *pps);
+                let (flow, report) = sample(args, kind, wait, case)?;
+                rows.push(row(case, base_ns, &flow, &report));
             }
         }
     }
@@ -109,27 +99,28 @@ fn sample(
     let timeout = link_delay * 5 + Duration::from_secs(1);
     round_trips(testbed.path(), 1, Duration::ZERO, timeout)?;
     let core = host::allowed_cores().first().copied();
-    one_way(
-        testbed.path(),
-        size,
-        pps,
-        pps.div_ceil(10),
-        link_delay,
-        core,
-    )?;
+    let path = testbed.path();
+    one_way(path, size, pps, pps.div_ceil(10), link_delay, core)?;
     let count = (args.time.as_secs_f64() * pps as f64) as u64;
-    let flow = one_way(testbed.path(), size, pps, count.max(100), link_delay, core)?;
+    let flow = one_way(path, size, pps, count.max(100), link_delay, core)?;
     Ok((flow, running.stop()))
 }
 
-fn row(delay: Nanos, base: &Base, flow: &OneWay, report: &RunReport) -> AccuracyRow {
-    let zero = base.median_ns + delay.as_nanos() as i64;
+/// Returns the row of a flow; `base_ns` is the median delay of the bare path.
+fn row(
+    (delay, size, pps): (Nanos, u32, u64),
+    base_ns: i64,
+    flow: &OneWay,
+    report: &RunReport,
+) -> AccuracyRow {
+    let zero = base_ns + delay.as_nanos() as i64;
+    let link = report.links.first();
     let error_us = |share: f64| (flow.quantile(share) - zero) as f64 / 1e3;
     let (mean, stddev) = flow.mean_stddev();
     AccuracyRow {
         delay_us: delay.as_micros_f64(),
-        size: base.size,
-        pps: base.pps,
+        size,
+        pps,
         mean_us: (mean - zero as f64) / 1e3,
         stddev_us: stddev / 1e3,
         p50_us: error_us(0.5),
@@ -139,13 +130,10 @@ fn row(delay: Nanos, base: &Base, flow: &OneWay, report: &RunReport) -> Accuracy
         drift_us: drift_us(flow),
         samples: flow.times_ns.len(),
         lost: flow.lost(),
-        base_us: base.median_ns as f64 / 1e3,
-        lateness_p99_us: report
-            .links
-            .first()
-            .map_or(0.0, |link| link.lateness_us.p99),
+        base_us: base_ns as f64 / 1e3,
+        lateness_p99_us: link.map_or(0.0, |link| link.lateness_us.p99),
         pauses: report.pauses,
-        demu_us: demu(delay, base.size),
+        demu_us: demu(delay, size),
     }
 }
 
@@ -157,8 +145,7 @@ fn drift_us(flow: &OneWay) -> f64 {
         times.get(times.len() / 2).copied().unwrap_or(0)
     };
     let first = median(&flow.arrivals[..tenth.min(flow.arrivals.len())]);
-    let last = median(&flow.arrivals[flow.arrivals.len().saturating_sub(tenth)..]);
-    (last - first) as f64 / 1e3
+    (median(&flow.arrivals[flow.arrivals.len().saturating_sub(tenth)..]) - first) as f64 / 1e3
 }
 
 fn demu(delay: Nanos, size: u32) -> Option<String> {

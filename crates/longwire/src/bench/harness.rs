@@ -18,10 +18,8 @@ pub fn show(about: &str, found: &impl Serialize, json: bool) -> Result<(), Error
         println!("{text}");
     } else {
         println!("{about}");
-        print!(
-            "{}",
-            serde_json::from_str::<Field>(&text).map_err(Error::failed)?
-        );
+        let field: Field = serde_json::from_str(&text).map_err(Error::failed)?;
+        print!("{field}");
     }
     Ok(())
 }
@@ -116,14 +114,12 @@ impl Field {
 
     /// Formats objects as a table.
     fn table(items: &[Field]) -> String {
-        let rows: Vec<Vec<(String, String)>> = items
-            .iter()
-            .map(|item| {
-                let mut row = Vec::new();
-                item.cells("", &mut row);
-                row
-            })
-            .collect();
+        let row = |item: &Field| {
+            let mut row = Vec::new();
+            item.cells("", &mut row);
+            row
+        };
+        let rows: Vec<Vec<(String, String)>> = items.iter().map(row).collect();
         let mut columns: Vec<&str> = Vec::new();
         for (name, _) in rows.iter().flatten() {
             if !columns.contains(&name.as_str()) {
@@ -132,13 +128,11 @@ impl Field {
         }
         let mut table = Table::new(&columns);
         for row in &rows {
-            let cell = |column: &&str| row.iter().find(|(name, _)| name == column);
-            let cells = columns.iter().map(cell);
-            table.row(
-                cells
-                    .map(|cell| cell.map_or(String::new(), |(_, text)| text.clone()))
-                    .collect(),
-            );
+            let cell = |column: &&str| {
+                let cell = row.iter().find(|(name, _)| name == column);
+                cell.map_or(String::new(), |(_, text)| text.clone())
+            };
+            table.row(columns.iter().map(cell).collect());
         }
         table.text()
     }

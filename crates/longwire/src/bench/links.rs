@@ -40,16 +40,6 @@ pub struct LinksArgs {
     pub idle: Option<u32>,
 }
 
-impl LinksArgs {
-    pub(super) fn quick(&self) -> LinksArgs {
-        LinksArgs {
-            links: vec![1, 1_000],
-            packets: 20_000,
-            ..self.clone()
-        }
-    }
-}
-
 /// A row: one link count.
 #[derive(Debug, Serialize)]
 pub(super) struct LinksRow {
@@ -168,8 +158,7 @@ fn mac_of(port: u16) -> [u8; 6] {
 /// Returns the resident memory of `links` idle links, in bytes.
 pub(super) fn idle(links: u32) -> Result<u64, Error> {
     let before = resident();
-    let grown = look_at_idle(parts(links)?, 1, |_| resident().saturating_sub(before));
-    grown.map_err(Error::failed)
+    look_at_idle(parts(links)?, 1, |_| resident().saturating_sub(before)).map_err(Error::failed)
 }
 
 /// Like [`idle`], measured in a new process with an untouched heap.
@@ -179,10 +168,8 @@ fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
     command.args(["bench", "links", "--quiet", "--idle", &links.to_string()]);
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let bytes = text
-        .lines()
-        .next()
-        .and_then(|line| line.trim().parse().ok());
+    let line = text.lines().next();
+    let bytes = line.and_then(|line| line.trim().parse().ok());
     bytes.ok_or_else(|| {
         let why = String::from_utf8_lossy(&output.stderr);
         Error::failed(format!("memory of {links} links: {why}"))
@@ -200,8 +187,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
 
 /// Builds links, each with twice the rate of its share of the traffic.
 pub(super) fn parts(links: u32) -> Result<NetworkParts, Error> {
-    let bits = u64::from(LEN) * 8 * 2;
-    let rate = bits * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
+    let rate = u64::from(LEN) * 8 * 2 * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
     let rate = BitRate::from_bits_per_sec(rate.max(1))
         .ok_or_else(|| Error::failed("a rate out of range"))?;
     pairs::parts(links, |_| LinkConfig {

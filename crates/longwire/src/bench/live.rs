@@ -64,10 +64,8 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
         unseen = lost.max(unseen);
     }
     let [bare, link] = [bare, link].map(|sides| PathPerformance::median(&sides));
-    let rtt_errors = DELAYS_MS
-        .iter()
-        .map(|delay_ms| rtt_error(*delay_ms, link.rtt_ms, kind))
-        .collect::<Result<_, _>>()?;
+    let errors = DELAYS_MS.iter().map(|ms| rtt_error(*ms, link.rtt_ms, kind));
+    let rtt_errors = errors.collect::<Result<_, _>>()?;
     Ok(LiveResult {
         small_udp_share: link.small_udp_received_pps / bare.small_udp_received_pps.max(1.0),
         base_rtt_over_bare_ms: link.rtt_ms - bare.rtt_ms,

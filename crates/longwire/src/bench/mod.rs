@@ -143,80 +143,59 @@ pub fn run(args: &BenchArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let (kind, quick, json) = (args.port.as_str(), args.quick, globals.json);
     match &args.what {
         Bench::Throughput(own) => {
-            let measured =
-                throughput::measure(&chosen(own, quick, ThroughputArgs::quick), quick, globals)?;
-            throughput::print_omitted(&measured, own.time);
-            show(&throughput::about(), &measured.rows, json)?;
+            let own = &chosen(own, quick, |own| own.delay = SHORT_DELAYS.to_vec());
+            let rows = throughput::measure(own, quick, globals)?;
+            show(&throughput::about(), &rows, json)?;
         }
         Bench::Accuracy(own) => {
-            let rows = accuracy::measure(
-                &chosen(own, quick, AccuracyArgs::quick),
-                kind,
-                args.wait.into(),
-            )?;
+            let own = &chosen(own, quick, |own| {
+                own.delay = SHORT_DELAYS.to_vec();
+                (own.size, own.pps, own.time) = (vec![64], vec![1_000], QUICK);
+            });
+            let rows = accuracy::measure(own, kind, args.wait.into())?;
             show(accuracy::ABOUT, &rows, json)?;
         }
         Bench::Rate(own) => {
-            let rows = rate::measure(&chosen(own, quick, RateArgs::quick), kind)?;
-            show(rate::ABOUT, &rows, json)?;
+            let own = &chosen(own, quick, |own| {
+                own.rate = BitRate::from_bits_per_sec(50_000_000).into_iter().collect();
+                own.time = Nanos::from_millis(500);
+            });
+            show(rate::ABOUT, &rate::measure(own, kind)?, json)?;
         }
         Bench::Links(LinksArgs {
             idle: Some(links), ..
         }) => println!("{}", links::idle(*links)?),
         Bench::Links(own) => {
-            let rows = links::measure(&chosen(own, quick, LinksArgs::quick))?;
-            show(links::ABOUT, &rows, json)?;
+            let own = &chosen(own, quick, |own| {
+                (own.links, own.packets) = (vec![1, 1_000], 20_000);
+            });
+            show(links::ABOUT, &links::measure(own)?, json)?;
         }
         Bench::Shards(own) => {
-            let found = shards::measure(&chosen(own, quick, ShardsArgs::quick))?;
-            show(shards::ABOUT, &found, json)?;
+            let own = &chosen(own, quick, |own| (own.links, own.packets) = (1_000, 50_000));
+            show(shards::ABOUT, &shards::measure(own)?, json)?;
         }
         Bench::Plugin(own) => show(plugin::ABOUT, &plugin::measure(own, quick)?, json)?,
-        Bench::Live(own) => show(live::ABOUT, &live::measure(own.time(quick), kind)?, json)?,
+        Bench::Live(own) => {
+            let time = if quick { QUICK } else { own.time };
+            let time = Duration::from_nanos(time.as_nanos());
+            show(live::ABOUT, &live::measure(time, kind)?, json)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the arguments, reduced by `short` if `quick`.
-fn chosen<T: Clone>(args: &T, quick: bool, short: fn(&T) -> T) -> T {
-    if quick { short(args) } else { args.clone() }
+/// Returns the arguments, reduced by `shorten` if `quick`.
+fn chosen<T: Clone>(args: &T, quick: bool, shorten: impl FnOnce(&mut T)) -> T {
+    let mut args = args.clone();
+    if quick {
+        shorten(&mut args);
+    }
+    args
 }
 
 /// Duration of a quick row: long enough to show that the bench works.
 const QUICK: Nanos = Nanos::from_millis(200);
 
-impl ThroughputArgs {
-    fn quick(&self) -> ThroughputArgs {
-        ThroughputArgs {
-            delay: vec![Nanos::ZERO, Nanos::from_millis(1)],
-            ..self.clone()
-        }
-    }
-}
-
-impl AccuracyArgs {
-    fn quick(&self) -> AccuracyArgs {
-        AccuracyArgs {
-            delay: vec![Nanos::ZERO, Nanos::from_millis(1)],
-            size: vec![64],
-            pps: vec![1_000],
-            time: QUICK,
-        }
-    }
-}
-
-impl RateArgs {
-    fn quick(&self) -> RateArgs {
-        RateArgs {
-            rate: BitRate::from_bits_per_sec(50_000_000).into_iter().collect(),
-            time: Nanos::from_millis(500),
-        }
-    }
-}
-
-impl TimeArgs {
-    fn time(&self, quick: bool) -> Duration {
-        let time = if quick { QUICK } else { self.time };
-        Duration::from_nanos(time.as_nanos())
-    }
-}
+/// Delays of quick rows.
+const SHORT_DELAYS: [Nanos; 2] = [Nanos::ZERO, Nanos::from_millis(1)];

@@ -104,10 +104,8 @@ impl PairFrame {
 pub fn read(frame: &[u8]) -> Option<(u32, u32)> {
     let payload: &[u8; 8] = frame.get(PAYLOAD..PAYLOAD + 8)?.first_chunk()?;
     let [a, b, c, d, e, f, g, h] = *payload;
-    Some((
-        u32::from_le_bytes([a, b, c, d]),
-        u32::from_le_bytes([e, f, g, h]),
-    ))
+    let read = u32::from_le_bytes;
+    Some((read([a, b, c, d]), read([e, f, g, h])))
 }
 
 #[cfg(test)]

@@ -82,13 +82,8 @@ fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
     };
     let got = udp_flow(testbed.path(), flow)?;
     let report = running.stop();
-    Ok(row(
-        rate,
-        "udp",
-        got.steady_per_second * 8.0 * UDP_PAYLOAD,
-        8.0 * UDP_PAYLOAD,
-        &report,
-    ))
+    let bits = got.steady_per_second * 8.0 * UDP_PAYLOAD;
+    Ok(row(rate, "udp", bits, 8.0 * UDP_PAYLOAD, &report))
 }
 
 fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {

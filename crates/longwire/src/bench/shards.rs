@@ -11,9 +11,7 @@ use std::time::Instant;
 use clap::Args;
 use longwire_engine::{FrameMeta, LinkId, Nanos};
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::deciding::{
-    NetworkParts, OutputFrame, ShardTimes, Sharding, Simulation, shard_round,
-};
+use longwire_runtime::deciding::{NetworkParts, OutputFrame, Sharding, Simulation, shard_round};
 use longwire_units::random::Stream;
 use serde::Serialize;
 
@@ -29,12 +27,8 @@ pub struct ShardsArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub links: u32,
     /// Shard counts
-    #[arg(
-        long,
-        value_name = "N",
-        value_delimiter = ',',
-        default_value = "1,2,4,16"
-    )]
+    #[arg(long, value_name = "N")]
+    #[arg(value_delimiter = ',', default_value = "1,2,4,16")]
     pub shards: Vec<usize>,
     /// Threads, including the calling thread; at most one per shard
     #[arg(long, value_name = "N", default_value = "2")]
@@ -42,16 +36,6 @@ pub struct ShardsArgs {
     /// Packets per row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     pub packets: u64,
-}
-
-impl ShardsArgs {
-    pub(super) fn quick(&self) -> ShardsArgs {
-        ShardsArgs {
-            links: 1_000,
-            packets: 50_000,
-            ..self.clone()
-        }
-    }
 }
 
 /// A row: one shard count.
@@ -112,8 +96,7 @@ fn crossing(args: &ShardsArgs) -> Result<f64, Error> {
     let pairs = args.links / 2;
     let run = |apart: bool| {
         let mut parts = links::parts(pairs)?;
-        let second = links::parts(pairs)?.links;
-        parts.links.extend(second);
+        parts.links.extend(links::parts(pairs)?.links);
         for (link, path) in parts.paths.iter_mut().enumerate() {
             path.push(LinkId(pairs + link as u32));
         }
@@ -193,13 +176,9 @@ fn simulate(args: &ShardsArgs, parts: NetworkParts, shards: usize) -> Result<Sha
     }
     simulation.advance(Nanos::MAX, &mut out)?;
     let took = started.elapsed();
-    let ShardTimes {
-        classifying,
-        advancing,
-        rounds,
-    } = simulation.shard_times();
+    let times = simulation.shard_times();
     let each = |nanos: u128| nanos as f64 / packets as f64;
-    let serial = took.saturating_sub(classifying).saturating_sub(advancing);
+    let serial = took.saturating_sub(times.classifying + times.advancing);
     Ok(ShardsRow {
         shards,
         threads: args.threads.get().min(shards),
@@ -207,9 +186,9 @@ fn simulate(args: &ShardsArgs, parts: NetworkParts, shards: usize) -> Result<Sha
         ns_per_packet: each(took.as_nanos()),
         speedup: 1.0,
         serial_ns: each(serial.as_nanos()),
-        classify_ns: each(classifying.as_nanos()),
-        event_ns: each(advancing.as_nanos()),
-        rounds,
+        classify_ns: each(times.classifying.as_nanos()),
+        event_ns: each(times.advancing.as_nanos()),
+        rounds: times.rounds,
         digest,
         missing: packets - arrived,
     })

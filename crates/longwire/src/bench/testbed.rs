@@ -67,17 +67,8 @@ impl Testbed {
             return Err(Error::failed("no emulator between these hosts"));
         };
         let (near, far) = networks.open_ports(kind)?;
-        let (up, down) = (
-            LinkSetup::new(DIRECTIONS[0], up),
-            LinkSetup::new(DIRECTIONS[1], down),
-        );
-        let plan = NetworkPlan::link(near, far, up, Some(down));
-        start(plan, config, None).map_err(Error::failed)
-    }
-}
-
-impl From<longwire_traffic::sockets::TrafficError> for Error {
-    fn from(error: longwire_traffic::sockets::TrafficError) -> Error {
-        Error::failed(error)
+        let up = LinkSetup::new(DIRECTIONS[0], up);
+        let down = Some(LinkSetup::new(DIRECTIONS[1], down));
+        start(NetworkPlan::link(near, far, up, down), config, None).map_err(Error::failed)
     }
 }

@@ -78,25 +78,6 @@ pub(super) struct ThroughputRow {
     tlem_ns: Option<&'static str>,
 }
 
-/// Measured rows, and the number of rows omitted for lack of time.
-#[derive(Debug)]
-pub(super) struct Measurements {
-    pub(super) rows: Vec<ThroughputRow>,
-    pub(super) left_out: usize,
-}
-
-/// Prints on stderr how many rows were omitted, and how to measure them.
-pub(super) fn print_omitted(measured: &Measurements, time: Nanos) {
-    if measured.left_out > 0 {
-        eprintln!(
-            "omitted {} of {} rows, which do not fit into {time}; select rows with --size and \
-             --delay, or raise --time",
-            measured.left_out,
-            measured.left_out + measured.rows.len()
-        );
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Case {
     size: u32,
@@ -126,12 +107,12 @@ fn cases(args: &ThroughputArgs) -> Vec<Case> {
 }
 
 /// Measures rows until the time is used up, but at least one. Each row gets an equal share of the
-/// remaining time.
+/// remaining time. Prints on stderr how many rows were omitted, and how to measure them.
 pub(super) fn measure(
     args: &ThroughputArgs,
     quick: bool,
     globals: &Globals,
-) -> Result<Measurements, Error> {
+) -> Result<Vec<ThroughputRow>, Error> {
     let cases = cases(args);
     let all = Duration::from_nanos(args.time.as_nanos());
     let started = Instant::now();
@@ -147,10 +128,15 @@ pub(super) fn measure(
         rows.push(median_row(*case, if quick { QUICK } else { share })?);
     }
     progress.clear();
-    Ok(Measurements {
-        left_out: cases.len() - rows.len(),
-        rows,
-    })
+    let (omitted, all) = (cases.len() - rows.len(), cases.len());
+    if omitted > 0 {
+        eprintln!(
+            "omitted {omitted} of {all} rows, which do not fit into {}; select rows with --size \
+             and --delay, or raise --time",
+            args.time
+        );
+    }
+    Ok(rows)
 }
 
 /// Approximate duration of a quick row: long enough to show that the bench works.
@@ -172,23 +158,12 @@ fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
     let two = pair.map(|pair| median_run(case, Some(pair), time / 2));
     let two = two.transpose()?;
     let crossing = pair.and_then(|(one, other)| crossing::between(one, other));
-    let times = Times {
-        one: one.0.ns_per_packet,
-        two: two.as_ref().map(|(run, _)| run.ns_per_packet),
-        crossing,
-    };
+    let one_ns = one.0.ns_per_packet;
+    let two_ns = two.as_ref().map(|(run, _)| run.ns_per_packet);
     let near = crossing.is_some_and(|time| time <= crossing::FAR);
     let in_memory = RATE.bytes_in(case.delay).0 as usize > IN_CACHE;
     let (run, runs) = two.filter(|_| near || in_memory).unwrap_or(one);
-    Ok(summarise(case, run, runs, times))
-}
-
-/// Times per frame of both placements, and between the cores, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    one: f64,
-    two: Option<f64>,
-    crossing: Option<Duration>,
+    Ok(summarise(case, (run, runs), (one_ns, two_ns), crossing))
 }
 
 /// Returns the median of several runs and their number. Takes about `time`, but at least one run
@@ -204,8 +179,7 @@ fn median_run(
         let ran = started.elapsed();
         // Assume that the next run takes as long as the longest one; stop if that would exceed
         // `time`.
-        let longest = runs.iter().map(|run| run.took).max().unwrap_or_default();
-        if nth > 0 && ran + longest > time {
+        if nth > 0 && ran + runs.iter().map(|run| run.took).max().unwrap_or_default() > time {
             break;
         }
         let share = time.saturating_sub(ran) / (RUNS - nth);
@@ -279,17 +253,18 @@ fn two_cores() -> Option<(usize, usize)> {
     Some((*cores.first()?, *cores.get(1)?))
 }
 
-fn summarise(case: Case, run: Run, runs: u32, times: Times) -> ThroughputRow {
-    let Case {
-        size,
-        delay,
-        source_bytes,
-        lend,
-    } = case;
+/// Summarises the median of `runs` runs. `one_ns` and `two_ns` are the times per frame with one
+/// thread and with two.
+fn summarise(
+    case: Case,
+    (run, runs): (Run, u32),
+    (one_ns, two_ns): (f64, Option<f64>),
+    crossing: Option<Duration>,
+) -> ThroughputRow {
+    let (size, delay) = (case.size, case.delay);
     let (end, ns) = (run.end, run.ns_per_packet);
-    let copies = if lend { 0 } else { 2 };
-    let backlog = RATE.bytes_in(delay).0 as usize;
-    let area = source_bytes.max(backlog);
+    let copies = if case.lend { 0 } else { 2 };
+    let area = case.source_bytes.max(RATE.bytes_in(delay).0 as usize);
     let memcpy_ns = copy_ns_per_frame(size as usize, area);
     let dropped = end.report.drops.of("loss");
     let delivered = end.port.frames();
@@ -299,20 +274,20 @@ fn summarise(case: Case, run: Run, runs: u32, times: Times) -> ThroughputRow {
         ns_per_packet: ns,
         mpps: 1e3 / ns,
         gbit_per_s: f64::from(size) * 8.0 / ns,
-        one_thread_ns: times.one,
-        two_threads_ns: times.two,
+        one_thread_ns: one_ns,
+        two_threads_ns: two_ns,
         copies,
-        source_bytes,
+        source_bytes: case.source_bytes,
         memcpy_ns,
         ratio_to_memcpy: ns / memcpy_ns,
-        crossing_ns: times.crossing.map(|time| time.as_nanos() as f64),
+        crossing_ns: crossing.map(|time| time.as_nanos() as f64),
         packets: end.report.traffic.packets_in,
         dropped_by_loss: dropped,
         lost_otherwise: end.report.traffic.packets_in - dropped - delivered,
         damaged: end.port.damaged(),
         memory_max: end.memory_max,
         runs,
-        tlem_ns: tlem(size, source_bytes),
+        tlem_ns: tlem(size, case.source_bytes),
     }
 }
 

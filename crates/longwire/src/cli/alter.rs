@@ -123,8 +123,7 @@ impl AlterArgs {
     /// # Errors
     /// If options conflict.
     pub fn alterations(&self, seed: u64) -> Result<Alterations, Error> {
-        let sided = [("--src-mac", self.src_mac), ("--dst-mac", self.dst_mac)];
-        for (option, mac) in sided {
+        for (option, mac) in [("--src-mac", self.src_mac), ("--dst-mac", self.dst_mac)] {
             if mac.is_some_and(|mac| mac.is_sided()) && self.split.is_none() {
                 return Err(Error::usage(format!(
                     "{option}: two addresses need --split to separate the sides; add it, or give \

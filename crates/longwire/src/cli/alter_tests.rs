@@ -2,6 +2,7 @@
 
 use clap::{CommandFactory, Parser};
 use longwire_packet::alter::About;
+use longwire_testbed::support::{rows, words};
 
 use super::*;
 use crate::cli::PumpArgs;
@@ -14,8 +15,8 @@ struct Replay {
     alter: AlterArgs,
 }
 
-fn parse(options: &[&str]) -> Result<AlterArgs, String> {
-    let words = ["replay", "--to", "null"].iter().chain(options);
+fn parse(options: &str) -> Result<AlterArgs, String> {
+    let words = words("replay --to null").into_iter().chain(words(options));
     let replay = Replay::try_parse_from(words).map_err(|error| error.to_string())?;
     Ok(replay.alter)
 }
@@ -27,25 +28,15 @@ fn options_are_unique() {
 
 #[test]
 fn options_reach_the_frames() {
-    let plain = parse(&[]).unwrap();
+    let plain = parse("").unwrap();
     assert!(plain.filter.is_none() && plain.split.is_none());
     assert!(!plain.alterations(1).unwrap().is_nothing());
-    let kept = parse(&["--truncated", "keep"]).unwrap();
+    let kept = parse("--truncated keep").unwrap();
     assert!(kept.alterations(1).unwrap().is_nothing());
-    let wanted = parse(&[
-        "--ttl",
-        "-1",
-        "--map",
-        "10.0.0.0/8=11.0.0.0/8",
-        "--dst-mac",
-        "02:00:00:00:00:09",
-        "--vlan",
-        "push:7",
-        "--vlan",
-        "push:8",
-        "--dscp",
-        "ef",
-    ]);
+    let wanted = parse(
+        "--ttl -1 --map 10.0.0.0/8=11.0.0.0/8 --dst-mac 02:00:00:00:00:09 --vlan push:7 \
+         --vlan push:8 --dscp ef",
+    );
     let mut frame = vec![
         2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0,
     ];
@@ -76,17 +67,15 @@ fn the_option_decides_about_unaltered_frames() {
         ]);
         frame
     };
+    let map = "--map 10.0.0.0/8=11.0.0.0/8";
     for (options, sent) in [
-        (&["--map", "10.0.0.0/8=11.0.0.0/8"][..], [1, 1]),
-        (
-            &["--map", "10.0.0.0/8=11.0.0.0/8", "--unaltered", "drop"],
-            [0, 0],
-        ),
-        (&["--anonymize", &key], [0, 0]),
-        (&["--anonymize", &key, "--inner"], [0, 1]),
-        (&["--anonymize", &key, "--unaltered", "send"], [1, 1]),
+        (map.to_owned(), [1, 1]),
+        (format!("{map} --unaltered drop"), [0, 0]),
+        (format!("--anonymize {key}"), [0, 0]),
+        (format!("--anonymize {key} --inner"), [0, 1]),
+        (format!("--anonymize {key} --unaltered send"), [1, 1]),
     ] {
-        let mut alterations = parse(options).unwrap().alterations(1).unwrap();
+        let mut alterations = parse(&options).unwrap().alterations(1).unwrap();
         let frames = [&lldp, &tunnel].map(|frame| {
             let mut taken = 0;
             let len = frame.len() as u32;
@@ -99,23 +88,25 @@ fn the_option_decides_about_unaltered_frames() {
 
 #[test]
 fn conflicting_options_are_refused_with_a_remedy() {
-    let two = "02:00:00:00:00:01,02:00:00:00:00:02";
-    let sided = parse(&["--src-mac", two]).unwrap();
-    let error = sided.alterations(1).unwrap_err().to_string();
+    let two = "--src-mac 02:00:00:00:00:01,02:00:00:00:00:02";
+    let error = parse(two).unwrap().alterations(1).unwrap_err().to_string();
     assert!(error.contains("need --split"), "{error}");
-    let sided = parse(&["--src-mac", two, "--split", "syn"]).unwrap();
+    let sided = parse(&format!("{two} --split syn")).unwrap();
     assert!(sided.alterations(1).is_ok());
-    for (option, value, message) in [
-        ("--map", "10.0.0.0/8", "OLD=NEW"),
-        ("--filter", "tcp[13", "column 7"),
-        ("--split", "nobody", "client=NETWORK"),
-        ("--truncated", "some", "one of zeros, random, pattern:HEX"),
-        ("--anonymize", "1234", "64 hexadecimal digits"),
-        ("--unaltered", "keep", "one of send, drop"),
-        ("--fit-mtu", "10", "68..=65535"),
-        ("--mtu-action", "drop", "--fit-mtu"),
-    ] {
-        let error = parse(&[option, value]).unwrap_err();
-        assert!(error.contains(message), "{option}: {error}");
+    let refused = rows(
+        "
+        --map 10.0.0.0/8   | OLD=NEW
+        --filter tcp[13    | column 7
+        --split nobody     | client=NETWORK
+        --truncated some   | one of zeros, random, pattern:HEX
+        --anonymize 1234   | 64 hexadecimal digits
+        --unaltered keep   | one of send, drop
+        --fit-mtu 10       | 68..=65535
+        --mtu-action drop  | --fit-mtu
+        ",
+    );
+    for [options, message] in refused {
+        let error = parse(options).unwrap_err();
+        assert!(error.contains(message), "{options}: {error}");
     }
 }

@@ -120,6 +120,8 @@ pub(super) fn joined(arguments: &[OsString], end: usize) -> Option<Vec<OsString>
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::rows;
+
     use super::*;
     use crate::{Cli, Command};
 
@@ -132,10 +134,8 @@ mod tests {
             ("0.0.0.0", "0.0.0.0:0"),
             ("[::1]:0", "[::1]:0"),
         ] {
-            assert_eq!(
-                view_address(text).map(|address| address.to_string()),
-                Ok(address.into())
-            );
+            let found = view_address(text).map(|address| address.to_string());
+            assert_eq!(found, Ok(address.into()));
         }
         for text in ["", "70000", "example.org:80", "network.toml"] {
             let error = view_address(text).expect_err(text);
@@ -154,32 +154,26 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-            let port = view.map(|address| address.port());
-            Ok::<_, String>((port, words.join(" ")))
+            Ok::<_, String>((view.map(|address| address.port()), words.join(" ")))
         };
-        for (line, port, words) in [
-            ("exec --view -- ping far", Some(0), "ping far"),
-            ("exec --view 8080 -- ping far", Some(8080), "ping far"),
-            (
-                "exec --view 8080 --delay 1ms ping far",
-                Some(8080),
-                "ping far",
-            ),
-            (
-                "exec --view 127.0.0.1:8080 a.toml -- ls",
-                Some(8080),
-                "a.toml -- ls",
-            ),
-            // This option belongs to the command, not to `exec`.
-            ("exec -- x --view 8080", None, "x --view 8080"),
-            ("exec x --view 8080", None, "x --view 8080"),
-            ("exec --view x --view 8080", Some(0), "x --view 8080"),
-            ("run --view 8080 packet:a packet:b", Some(8080), "packet:a"),
-            ("run a.toml --view 127.0.0.1:8080", Some(8080), "a.toml"),
-            ("run a.toml --view", Some(0), "a.toml"),
-        ] {
+        // Behind the start of the command, the option belongs to the command.
+        let cases = rows(
+            "
+            exec --view -- ping far                    | 0    | ping far
+            exec --view 8080 -- ping far               | 8080 | ping far
+            exec --view 8080 --delay 1ms ping far      | 8080 | ping far
+            exec --view 127.0.0.1:8080 a.toml -- ls    | 8080 | a.toml -- ls
+            exec -- x --view 8080                      |      | x --view 8080
+            exec x --view 8080                         |      | x --view 8080
+            exec --view x --view 8080                  | 0    | x --view 8080
+            run --view 8080 packet:a packet:b          | 8080 | packet:a
+            run a.toml --view 127.0.0.1:8080           | 8080 | a.toml
+            run a.toml --view                          | 0    | a.toml
+            ",
+        );
+        for [line, port, words] in cases {
             let found = parse(&format!("longwire {line}"));
-            assert_eq!(found, Ok((port, words.to_owned())), "{line}");
+            assert_eq!(found, Ok((port.parse().ok(), words.to_owned())), "{line}");
         }
     }
 }

@@ -19,8 +19,7 @@ pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
     let mut root = Cli::command();
     let command = spelling::command(&mut root, arguments);
     let options: Vec<&Arg> = command.get_arguments().filter(|arg| is_rate(arg)).collect();
-    let words = arguments.iter().enumerate();
-    let doubts = words.filter_map(|(index, word)| {
+    let doubts = arguments.iter().enumerate().filter_map(|(index, word)| {
         let word = word.to_str()?.strip_prefix("--")?;
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, value),
@@ -47,47 +46,39 @@ fn is_rate(option: &Arg) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::rows;
+
     use super::*;
 
     #[test]
     fn every_option_with_a_rate_is_warned_of_once() {
-        let found = |line: &str| {
-            let words = line.split_whitespace().map(OsString::from);
-            let cli = Cli::from_arguments(words.collect());
-            cli.unwrap_or_else(|error| panic!("{line}: {error}"))
-                .globals
-                .doubts
-        };
-        for (line, option) in [
-            ("generate --to x --rate 100mbps", "--rate"),
-            ("generate --to x --rate=100mbps", "--rate"),
-            ("replay t.pcap --to x --rate 100mbps", "--rate"),
-            ("generate --to x --profile y1564 --cir 100mbps", "--cir"),
-            (
-                "generate --to x --profile y1564 --service a:cir=100mbps",
-                "--service",
-            ),
-            ("run a b --gap-frames 100mbps", "--gap-frames"),
-            ("bench rate --rate 1mbit,100mbps", "--rate"),
-        ] {
-            let said = found(&format!("longwire {line}"));
-            assert_eq!(
-                said,
-                [format!(
+        let cases = rows(
+            "
+            generate --to x --rate 100mbps                            | --rate
+            generate --to x --rate=100mbps                            | --rate
+            replay t.pcap --to x --rate 100mbps                       | --rate
+            generate --to x --profile y1564 --cir 100mbps             | --cir
+            generate --to x --profile y1564 --service a:cir=100mbps   | --service
+            run a b --gap-frames 100mbps                              | --gap-frames
+            bench rate --rate 1mbit,100mbps                           | --rate
+            generate --to x --rate 100mbit                            |
+            generate --to x --rate 100MBps                            |
+            replay t.pcap --to x --rate 1mpps                         |
+            exec -- generate --rate 100mbps                           |
+            simulate a.pcap b.pcap --rate 10mbps                      |
+            ",
+        );
+        for [line, option] in cases {
+            let words = ["longwire"].into_iter().chain(line.split_whitespace());
+            let cli = Cli::from_arguments(words.map(OsString::from).collect());
+            let cli = cli.unwrap_or_else(|error| panic!("{line}: {error}"));
+            let wanted = (!option.is_empty()).then(|| {
+                format!(
                     "{option}: 100mbps is 800mbit: mbps is bytes per second, as in tc; write \
                      100mbit if bits are meant, or 800mbit"
-                )],
-                "{line}"
-            );
-        }
-        for line in [
-            "generate --to x --rate 100mbit",
-            "generate --to x --rate 100MBps",
-            "replay t.pcap --to x --rate 1mpps",
-            "exec -- generate --rate 100mbps",
-            "simulate a.pcap b.pcap --rate 10mbps",
-        ] {
-            assert!(found(&format!("longwire {line}")).is_empty(), "{line}");
+                )
+            });
+            assert_eq!(cli.globals.doubts, Vec::from_iter(wanted), "{line}");
         }
     }
 }

@@ -142,8 +142,7 @@ impl DuplexArgs {
         [&self.up, &self.down].map(|own| {
             let is_own = |part: &Part| own.iter().any(|value| value.part.name == part.name);
             let both = self.both.iter().filter(|value| !is_own(value.part));
-            let values = both.chain(own);
-            values
+            both.chain(own)
                 .map(|value| (value.part.name, value.text.clone()))
                 .collect()
         })
@@ -214,8 +213,7 @@ impl FromArgMatches for DuplexArgs {
 const PRESET: &str = "preset";
 
 fn preset_arg() -> Arg {
-    let names = presets::PRESETS.iter().map(|preset| preset.name);
-    let names: Vec<&str> = names.collect();
+    let names: Vec<&str> = presets::PRESETS.iter().map(|preset| preset.name).collect();
     Arg::new(PRESET)
         .long(PRESET)
         .value_name("PRESET")
@@ -302,8 +300,7 @@ fn parse(part: &'static Part, text: &str) -> Result<LinkValue, String> {
         Err(_) if later.used.get() => None,
         // clap adds the option's name to the message.
         Err(error) => {
-            let values = text.split_once([',', ' ']);
-            let model = values.and_then(|(first, second)| {
+            let model = text.split_once([',', ' ']).and_then(|(first, second)| {
                 netem::two_values(part.name, first, second.trim_start())
             });
             return Err(model.unwrap_or_else(|| suggest::spec_error(&error.source)));

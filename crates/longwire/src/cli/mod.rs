@@ -95,8 +95,7 @@ impl Cli {
         let own = &arguments[..arguments.len().min(end + 1)];
         let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
         if let Some(message) = spelling::netem_values(own) {
-            let kind = ErrorKind::UnknownArgument;
-            return Err(spelling::refuse(kind, &message, own));
+            return Err(spelling::refuse(ErrorKind::UnknownArgument, &message, own));
         }
         let reordered = match &cli.command {
             Command::Exec(args) => args.options_first(&arguments),
@@ -112,8 +111,7 @@ impl Cli {
             let kind = ErrorKind::MissingRequiredArgument;
             return Err(spelling::refuse(kind, &message, own));
         }
-        let options = &arguments[..arguments.len().min(end)];
-        cli.globals.doubts = doubts::of_rates(options);
+        cli.globals.doubts = doubts::of_rates(&arguments[..arguments.len().min(end)]);
         Ok(cli)
     }
 

@@ -9,7 +9,7 @@ use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
-use longwire_runtime::{DIRECTIONS, Faults, LinkSetup, Recorder, RunConfig};
+use longwire_runtime::{DIRECTIONS, LinkSetup, Recorder, RunConfig};
 use longwire_units::Date;
 
 use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, TimingArgs};
@@ -96,11 +96,7 @@ impl PumpArgs {
     ) -> Result<(), Error> {
         let log = self.record.log.as_deref().and_then(Path::to_str);
         let ports = self.to.iter().map(String::as_str).chain(more_ports);
-        let files = ports
-            .into_iter()
-            .flat_map(registry::files)
-            .chain(log)
-            .chain(inputs);
+        let files = ports.flat_map(registry::files).chain(log).chain(inputs);
         check_file(self.report.report.as_deref(), files)
     }
 }
@@ -159,8 +155,7 @@ impl PumpArgs {
             launch: self.launch.launch(timed)?,
             ..OpenOptions::default()
         };
-        let ports = self.to.iter().zip(self.links(ways)?);
-        let outputs = ports.map(|(to, link)| {
+        let outputs = self.to.iter().zip(self.links(ways)?).map(|(to, link)| {
             let port = registry::open(to, &options)?;
             self.launch.check(to, &port)?;
             Ok(ReplayOutput {
@@ -203,17 +198,12 @@ impl PumpArgs {
         Ok(specs)
     }
 
-    /// Returns whether no link is emulated, so that frames leave at their departure times.
-    pub fn is_transparent(&self) -> bool {
-        self.link.is_empty()
-    }
-
     /// Refuses emulated links at top speed.
     ///
     /// # Errors
     /// If `topspeed` is set and a link is emulated.
     pub fn refuse_links_at(&self, topspeed: bool) -> Result<(), Error> {
-        if topspeed && !self.is_transparent() {
+        if topspeed && !self.link.is_empty() {
             return Err(Error::usage(
                 "--topspeed gives frames no arrival times, which a link needs; use --rate",
             ));
@@ -227,7 +217,7 @@ impl PumpArgs {
         links: impl IntoIterator<Item = &'a LinkSetup>,
         globals: &Globals,
     ) -> Announcement {
-        let links = if self.is_transparent() {
+        let links = if self.link.is_empty() {
             Announcement::default()
         } else {
             Announcement::of_links(links, globals)
@@ -278,29 +268,20 @@ impl PumpArgs {
 
     /// Returns the runtime's configuration.
     pub fn config(&self) -> RunConfig {
-        self.timing.config(self.seed.seed, self.faults())
+        self.timing.config(self.seed.seed, &self.link.faults)
     }
 
     /// Returns the configuration of the replay.
     pub fn replay(&self) -> ReplayConfig {
         ReplayConfig {
             read_ahead: self.read_ahead,
-            start: self.start(),
+            start: match self.start_at {
+                None => Start::Soon,
+                Some(StartAt::At(wall)) => Start::At(wall),
+                Some(StartAt::In(time)) => Start::At(Epoch::now().wall.saturating_add(time)),
+            },
             stamp_every: self.stamp_every,
         }
-    }
-
-    fn start(&self) -> Start {
-        match self.start_at {
-            None => Start::Soon,
-            Some(StartAt::At(wall)) => Start::At(wall),
-            Some(StartAt::In(time)) => Start::At(Epoch::now().wall.saturating_add(time)),
-        }
-    }
-
-    /// Returns the plugin faults of the links.
-    pub fn faults(&self) -> &Faults {
-        &self.link.faults
     }
 }
 

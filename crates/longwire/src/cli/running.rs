@@ -170,21 +170,15 @@ impl RecordArgs {
         report: &ReportArgs,
     ) -> Result<Option<Box<dyn Recorder>>, Error> {
         let ports: Vec<&str> = ports.collect();
-        let log = self.log(report)?;
-        let prefix = self.capture.as_deref();
-        Ok(FileRecorder::create(prefix, log, &ports, links)?)
-    }
-
-    /// Returns the sinks for log rows: the log file and the report page.
-    fn log(&self, report: &ReportArgs) -> Result<Vec<Box<dyn RowSink>>, Error> {
-        let mut sinks: Vec<Box<dyn RowSink>> = Vec::new();
+        let mut log: Vec<Box<dyn RowSink>> = Vec::new();
         if let Some(path) = &self.log {
-            sinks.push(Box::new(LogWriter::create(path)?));
+            log.push(Box::new(LogWriter::create(path)?));
         }
         if report.is_page() {
-            sinks.push(Box::new(report.rows.clone()));
+            log.push(Box::new(report.rows.clone()));
         }
-        Ok(sinks)
+        let prefix = self.capture.as_deref();
+        Ok(FileRecorder::create(prefix, log, &ports, links)?)
     }
 }
 
@@ -224,9 +218,6 @@ impl ReportArgs {
     pub fn is_page(&self) -> bool {
         self.report.as_deref().is_some_and(is_page)
     }
-}
-
-impl ReportArgs {
     /// Refuses requirements that no run with these ports and links can meet.
     ///
     /// # Errors
@@ -239,14 +230,11 @@ impl ReportArgs {
     ) -> Result<(), Error> {
         let required = self.require.iter();
         let unmeetable = required.flat_map(|required| required.unmeetable(ports, links, kind));
-        let unmeetable: Vec<String> = unmeetable.collect();
+        let unmeetable = unmeetable.collect::<Vec<_>>().join("; ");
         if unmeetable.is_empty() {
             return Ok(());
         }
-        Err(Error::usage(format!(
-            "--require: {}",
-            unmeetable.join("; ")
-        )))
+        Err(Error::usage(format!("--require: {unmeetable}")))
     }
 }
 

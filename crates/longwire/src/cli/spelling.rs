@@ -135,16 +135,17 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     }
     let mut root = Cli::command();
     let command = command(&mut root, arguments);
-    let has = |option: &str| {
-        command
-            .get_arguments()
-            .any(|arg| arg.get_long() == Some(option))
-    };
     let others = OTHERS.iter().filter(|(other, ..)| *other == plain);
-    let (_, option, value) = others.into_iter().find(|(_, option, _)| has(option))?;
+    let mut others = others.filter(|(_, option, _)| has_option(command, option));
+    let (_, option, value) = others.next()?;
     Some(format!(
         "unknown option '{given}'; try --{prefix}{option} {value}"
     ))
+}
+
+fn has_option(command: &Command, name: &str) -> bool {
+    let mut options = command.get_arguments();
+    options.any(|option| option.get_long() == Some(name))
 }
 
 fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
@@ -192,144 +193,118 @@ pub(super) fn netem_values(arguments: &[OsString]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use longwire_testbed::support::{rows, words};
 
     use super::*;
 
-    fn said(line: &str) -> String {
-        let words = line.split_whitespace().map(OsString::from);
+    const FINE: &str = "it is right";
+
+    /// Returns the error message for a command line.
+    fn message(line: &str) -> String {
+        let line = format!("longwire {line}");
+        let words = words(&line).into_iter().map(OsString::from);
         let parsed = Cli::from_arguments(words.collect());
-        let error = parsed.map_or_else(|error| error.to_string(), |_| "it is right".to_owned());
-        error.lines().next().unwrap_or_default().to_owned()
+        parsed.map_or_else(|error| error.to_string(), |_| FINE.to_owned())
+    }
+
+    /// Returns the first line of the error message.
+    fn said(line: &str) -> String {
+        message(line).lines().next().unwrap_or_default().to_owned()
     }
 
     #[test]
     fn options_of_other_tools_lead_to_those_here() {
-        for (line, option) in [
-            ("exec --latency 20ms -- true", "--delay 20ms"),
-            ("exec --up-bandwidth=1mbit -- true", "--up-rate 10mbit"),
-            ("exec --jitter 5ms", "--delay uniform:min=15ms,max=25ms"),
-            ("exec --upload 2mbit", "--up-rate 2mbit"),
-            ("replay t.pcap --to x --mbps=100", "--rate 100mbit"),
-            ("replay t.pcap --to x --multiplier 2.0", "--speed 2x"),
-            ("replay t.pcap --to x --maxsleep 1000", "--gap-cap 1s"),
-            ("run a b --packet-loss 5", "--loss 1%"),
-            ("run a b --limit 5", "--queue 100p"),
-            ("run a b --link-rate 1mbit", "--rate 10mbit"),
-            ("replay t.pcap --to x --limit 5", "--count 100"),
-            ("replay t.pcap --to x --time 5s", "--until 10s"),
-            ("generate --to x --source 10.0.0.1", "--src-ip 10.0.0.1"),
-            ("ctl add x --match in-port=a --latency 1ms", "--delay 20ms"),
-        ] {
-            let said = said(&format!("longwire {line}"));
+        let cases = rows(
+            "
+            exec --latency 20ms -- true                 | --delay 20ms
+            exec --up-bandwidth=1mbit -- true           | --up-rate 10mbit
+            exec --jitter 5ms                           | --delay uniform:min=15ms,max=25ms
+            exec --upload 2mbit                         | --up-rate 2mbit
+            replay t.pcap --to x --mbps=100             | --rate 100mbit
+            replay t.pcap --to x --multiplier 2.0       | --speed 2x
+            replay t.pcap --to x --maxsleep 1000        | --gap-cap 1s
+            run a b --packet-loss 5                     | --loss 1%
+            run a b --limit 5                           | --queue 100p
+            run a b --link-rate 1mbit                   | --rate 10mbit
+            replay t.pcap --to x --limit 5              | --count 100
+            replay t.pcap --to x --time 5s              | --until 10s
+            generate --to x --source 10.0.0.1           | --src-ip 10.0.0.1
+            ctl add x --match in-port=a --latency 1ms   | --delay 20ms
+            ",
+        );
+        for [line, option] in cases {
+            let said = said(line);
             assert!(said.contains("unknown option '--"), "{line}: {said}");
-            let advice = format!("; try {option}");
-            assert!(said.ends_with(&advice), "{line}: {said}");
+            assert!(said.ends_with(&format!("; try {option}")), "{line}: {said}");
         }
         // Other typos are left to clap, and options after the command to the command.
-        assert!(said("longwire exec --dely 1ms").contains("unexpected argument"));
-        assert_eq!(said("longwire exec -- ping --latency"), "it is right");
+        assert!(said("exec --dely 1ms").contains("unexpected argument"));
+        assert_eq!(said("exec -- ping --latency"), FINE);
     }
 
     #[test]
     fn states_are_on_and_off() {
-        assert!(said("longwire ctl down link").ends_with("`off` turns links off"));
-        assert!(said("longwire ctl up link").ends_with("`on` turns links on"));
+        assert!(said("ctl down link").ends_with("`off` turns links off"));
+        assert!(said("ctl up link").ends_with("`on` turns links on"));
     }
 
     #[test]
-    fn a_jitter_is_suggested_with_the_values_given() {
-        for line in [
-            "exec --jitter 5ms --delay 100ms",
-            "exec --delay=100ms --jitter=5ms -- true",
-            "run a b --up-delay 100ms --up-jitter 5ms",
-        ] {
-            let said = said(&format!("longwire {line}"));
-            assert!(
-                said.contains("uniform:min=95ms,max=105ms"),
-                "{line}: {said}"
-            );
-            assert!(said.contains("normal:mean=100ms,stddev=5ms"), "{said}");
+    fn a_second_value_is_explained_with_the_model() {
+        let models = [
+            "uniform:min=95ms,max=105ms as in netem, or normal:mean=100ms,stddev=5ms",
+            "uniform:min=15ms,max=25ms as in netem, or normal:mean=20ms,stddev=5ms",
+            "is a model: correlated:rate=1%,correlation=25%",
+        ];
+        let cases = rows(
+            "
+            0 | exec --jitter 5ms --delay 100ms              |
+            0 | exec --delay=100ms --jitter=5ms -- true      |
+            0 | run a b --up-delay 100ms --up-jitter 5ms     |
+            1 | exec --delay 20ms 5ms -- ping far            | takes one value, not '20ms 5ms'
+            1 | exec --up-delay 20ms 5ms ping far            | takes one value, not '20ms 5ms'
+            1 | run a b --delay 20ms 5ms                     | takes one value, not '20ms 5ms'
+            1 | simulate --delay 20ms 5ms in.pcap out.pcap   | takes one value, not '20ms 5ms'
+            1 | exec --delay '20ms,5ms'                      |
+            1 | exec --delay '20ms, 5ms'                     |
+            1 | exec --delay '20ms 5ms'                      |
+            2 | exec --loss 1% 25% ping far                  | takes one value, not '1% 25%'
+            2 | run a b --down-loss 1% 25%                   | takes one value, not '1% 25%'
+            2 | exec --loss '1%,25%'                         |
+            2 | exec --loss '1% 25%'                         |
+            ",
+        );
+        for [model, line, refusal] in cases {
+            let said = message(line);
+            let model = models[model.parse::<usize>().expect("an index")];
+            assert!(said.contains(model), "{line}: {said}");
+            assert!(said.contains(refusal), "{line}: {said}");
         }
+        // The model named in the hint exists.
+        assert_eq!(said("exec --loss correlated:rate=1%,correlation=25%"), FINE);
+        // Options of the command are kept.
+        assert_eq!(said("exec --delay 1ms -- tool --delay 20ms 5ms"), FINE);
     }
 
     #[test]
     fn an_option_with_nothing_alike_has_no_suggestion() {
-        let whole = |line: &str| {
-            let words = line.split_whitespace().map(OsString::from);
-            let parsed = Cli::from_arguments(words.collect());
-            parsed.expect_err("it is wrong").to_string()
-        };
         for option in ["--output", "--quality"] {
-            let said = whole(&format!("longwire exec {option} x"));
+            let said = message(&format!("exec {option} x"));
             assert!(said.contains("unexpected argument"), "{said}");
             assert!(!said.contains("similar"), "{said}");
         }
-        assert!(whole("longwire exec --dely 1ms").contains("'--delay'"));
-    }
-
-    #[test]
-    fn a_correlation_behind_the_loss_is_explained() {
-        let model = "is a model: correlated:rate=1%,correlation=25%";
-        for line in ["exec --loss 1% 25% ping far", "run a b --down-loss 1% 25%"] {
-            let said = said(&format!("longwire {line}"));
-            assert!(said.contains("takes one value, not '1% 25%'"), "{said}");
-            assert!(said.contains(model), "{line}: {said}");
-        }
-        for value in ["1%,25%", "1% 25%"] {
-            let words = ["longwire", "exec", "--loss", value].map(OsString::from);
-            let parsed = Cli::from_arguments(words.to_vec());
-            let said = parsed.expect_err("it is wrong").to_string();
-            assert!(said.contains(model), "{value}: {said}");
-        }
-        // The model named in the hint exists.
-        assert_eq!(
-            said("longwire exec --loss correlated:rate=1%,correlation=25%"),
-            "it is right"
-        );
-    }
-
-    #[test]
-    fn a_jitter_behind_the_delay_is_explained() {
-        for line in [
-            "exec --delay 20ms 5ms -- ping far",
-            "exec --up-delay 20ms 5ms ping far",
-            "run a b --delay 20ms 5ms",
-            "simulate --delay 20ms 5ms in.pcap out.pcap",
-        ] {
-            let said = said(&format!("longwire {line}"));
-            assert!(
-                said.contains("takes one value, not '20ms 5ms'"),
-                "{line}: {said}"
-            );
-            assert!(said.contains("uniform:min=15ms,max=25ms"), "{line}: {said}");
-        }
-        for value in ["20ms,5ms", "20ms, 5ms", "20ms 5ms"] {
-            let words = ["longwire", "exec", "--delay", value].map(OsString::from);
-            let parsed = Cli::from_arguments(words.to_vec());
-            let said = parsed.expect_err("it is wrong").to_string();
-            assert!(said.contains("normal:mean=20ms,stddev=5ms"), "{said}");
-        }
-    }
-
-    #[test]
-    fn delay_options_of_the_command_are_kept() {
-        let line = "longwire exec --delay 1ms -- tool --delay 20ms 5ms";
-        assert_eq!(said(line), "it is right");
+        assert!(message("exec --dely 1ms").contains("'--delay'"));
     }
 
     #[test]
     fn integers_are_whole_numbers() {
         for line in [
-            "exec --seed abc",
-            "generate --to x --count abc",
-            "replay t --to x --loop abc",
+            "exec --seed",
+            "generate --to x --count",
+            "replay t --to x --loop",
         ] {
-            let said = said(&format!("longwire {line}"));
-            assert!(
-                said.ends_with("not a whole number, such as 7"),
-                "{line}: {said}"
-            );
+            let said = said(&format!("{line} abc"));
+            let wanted = "not a whole number, such as 7";
+            assert!(said.ends_with(wanted), "{line}: {said}");
         }
     }
 
@@ -338,10 +313,7 @@ mod tests {
         let root = Cli::command();
         for (other, option, _) in OTHERS {
             let mut commands = root.get_subcommands();
-            let has = |command: &Command, name: &str| {
-                let mut options = command.get_arguments();
-                options.any(|arg| arg.get_long() == Some(name))
-            };
+            let has = has_option;
             let fits = commands.any(|command| has(command, option) && !has(command, other));
             assert!(fits, "--{other} would lead to --{option} nowhere");
         }

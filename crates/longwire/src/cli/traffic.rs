@@ -13,7 +13,6 @@ use longwire_traffic::generator::{
     AddressRange, FlowConfig, FlowOrder, GeneratorConfig, MACS_MAX, MacAddress, Payload, PortRange,
     Protocol, TcpFlags, VlanTag,
 };
-use longwire_traffic::sizes::SizeModel;
 use longwire_traffic::{ARRIVALS, SIZES};
 
 use crate::Error;
@@ -176,6 +175,15 @@ fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     format!("{summary}\n{}", models.collect::<String>())
 }
 
+/// Parses the model of an option.
+fn model<M: ?Sized>(kind: &Kind<Box<M>>, text: &str) -> Result<Arc<M>, Error> {
+    let model = kind.parse_with(text, &FileLoader::default());
+    model.map(Arc::from).map_err(|error| {
+        let reason = suggest::spec_error(&error);
+        Error::usage(format!("--{}: {reason}", kind.name))
+    })
+}
+
 /// Source address in the IPv6 benchmarking prefix (RFC 5180, section 8).
 const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1);
 const DESTINATION_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 1);
@@ -188,7 +196,7 @@ impl TrafficArgs {
     pub fn config(&self, seed: u64) -> Result<GeneratorConfig, Error> {
         Ok(GeneratorConfig {
             flows: self.flow_config(),
-            sizes: self.size_model()?,
+            sizes: model(&SIZES, &self.sizes)?,
             arrivals: self.arrival_model()?,
             rate: self.load_rate("none")?,
             payload: self.payload.clone(),
@@ -204,8 +212,7 @@ impl TrafficArgs {
     /// # Errors
     /// If the framing is invalid, or given for a rate that is not in bits.
     pub fn load_rate(&self, default: &str) -> Result<Option<LoadRate>, Error> {
-        let text = self.rate_framing.as_deref().unwrap_or(default);
-        let framing = FRAMING.parse(text);
+        let framing = FRAMING.parse(self.rate_framing.as_deref().unwrap_or(default));
         let framing = framing.map_err(|error| Error::usage(format!("--rate-framing: {error}")))?;
         let bits = matches!(self.rate, Some(LoadRate::Bits(..)));
         if self.rate_framing.is_some() && !bits {
@@ -216,23 +223,12 @@ impl TrafficArgs {
         Ok(self.rate.map(|rate| rate.framed(framing)))
     }
 
-    fn size_model(&self) -> Result<Arc<dyn SizeModel>, Error> {
-        let model = SIZES.parse_with(&self.sizes, &FileLoader::default());
-        let model = model
-            .map_err(|error| Error::usage(format!("--sizes: {}", suggest::spec_error(&error))))?;
-        Ok(Arc::from(model))
-    }
-
     /// Returns the arrival model.
     ///
     /// # Errors
     /// If the model is invalid.
     pub fn arrival_model(&self) -> Result<Arc<dyn ArrivalModel>, Error> {
-        let model = ARRIVALS.parse_with(&self.arrivals, &FileLoader::default());
-        let model = model.map_err(|error| {
-            Error::usage(format!("--arrivals: {}", suggest::spec_error(&error)))
-        })?;
-        Ok(Arc::from(model))
+        model(&ARRIVALS, &self.arrivals)
     }
 
     fn flow_config(&self) -> FlowConfig {

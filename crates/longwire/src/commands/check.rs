@@ -88,8 +88,7 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let summary = Summary::of(&topology);
     let shards = args.shards.map(|count| {
         steps.begin("distributing links over shards", None);
-        let network = Numbered::new(topology.clone());
-        Shards::of(&network, count, host::cores())
+        Shards::of(&Numbered::new(topology.clone()), count, host::cores())
     });
     drop(watch);
     let mut out = io::stdout().lock();
@@ -189,25 +188,17 @@ impl Shards {
         let plan = network.shard_plan(count, cores);
         let links = network.links();
         let total: f64 = plan.loads.iter().map(|load| *load as f64).sum();
-        let mut shards: Vec<Shard> = plan
-            .loads
-            .iter()
-            .map(|load| Shard {
-                links: Vec::new(),
-                load: *load,
-                share: if total > 0.0 {
-                    *load as f64 / total
-                } else {
-                    1.0
-                },
-            })
-            .collect();
-        let present = links
-            .iter()
-            .zip(&plan.shard_of)
-            .filter(|(link, _)| !link.removed);
-        for (link, shard) in present {
-            shards[usize::from(*shard)].links.push(link.name.clone());
+        let shard = |load: &u64| Shard {
+            links: Vec::new(),
+            load: *load,
+            // Without any load, the quotient is not a number.
+            share: (*load as f64 / total).min(1.0),
+        };
+        let mut shards: Vec<Shard> = plan.loads.iter().map(shard).collect();
+        for (link, shard) in links.iter().zip(&plan.shard_of) {
+            if !link.removed {
+                shards[usize::from(*shard)].links.push(link.name.clone());
+            }
         }
         let name = |link: u32| links[link as usize].name.clone();
         let mut cuts = plan.cuts;

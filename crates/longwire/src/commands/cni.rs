@@ -118,8 +118,7 @@ fn install(args: &CniInstallArgs, globals: &Globals) -> Result<ExitCode, Error> 
     let program = std::env::current_exe()
         .and_then(fs::canonicalize)
         .map_err(Error::file(Path::new(PLUGIN), "cannot find this program"))?;
-    let created = fs::create_dir_all(&args.dir);
-    created.map_err(Error::file(&args.dir, "cannot create the directory"))?;
+    fs::create_dir_all(&args.dir).map_err(Error::file(&args.dir, "cannot create the directory"))?;
     let target = args.dir.join(PLUGIN);
     // Replace the plugin atomically, because a runtime may start it concurrently.
     let temporary = args.dir.join(format!(".{PLUGIN}-{}", std::process::id()));

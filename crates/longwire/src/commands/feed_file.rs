@@ -15,6 +15,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 
 use crate::cli::{PumpArgs, StartAt};
 use crate::progress::Progress;
+use crate::report::ending::Ending;
 use crate::report::finish::{ReportStream, finish, on_stuck_plugin};
 use crate::simulate::{Direction, Outputs, Stop, VirtualRun};
 use crate::{Error, Globals};
@@ -35,19 +36,14 @@ const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 pub(super) fn captures(to: &[String]) -> Result<Option<Vec<&str>>, Error> {
     let captures: Result<Vec<Option<&str>>, Error> = to.iter().map(|to| capture(to)).collect();
     let captures: Option<Vec<&str>> = captures?.into_iter().collect();
-    match &captures {
+    match captures.as_deref() {
         Some(files) if files.len() > DIRECTIONS.len() => Err(Error::usage(format!(
             "--to pcap: at most {} captures",
             DIRECTIONS.len()
         ))),
-        Some(files)
-            if files.len() == 2 && (files[0] == files[1] || same_file(files[0], files[1])) =>
-        {
-            Err(Error::usage(format!(
-                "--to '{}' is given twice; choose another name",
-                files[0]
-            )))
-        }
+        Some([one, other]) if one == other || same_file(one, other) => Err(Error::usage(format!(
+            "--to '{one}' is given twice; choose another name"
+        ))),
         _ => Ok(captures),
     }
 }
@@ -130,7 +126,7 @@ impl FeedFile<'_> {
         on_stuck_plugin(seed, &pump.report, globals, ReportStream::Stdout);
         let ports = DIRECTIONS.map(Direction::port).into_iter();
         let simulation = Simulation::pair(ports.zip(links).collect(), seed, self.start, recorder)?;
-        let mut run = VirtualRun::new(simulation, outputs, None, pump.faults(), self.stop);
+        let mut run = VirtualRun::new(simulation, outputs, None, &pump.link.faults, self.stop);
         let began = Instant::now();
         let ended = self.feed_all(&mut run, globals);
         let interrupted = format!(
@@ -151,7 +147,7 @@ impl FeedFile<'_> {
             notes: announcement.warnings,
             ..report
         };
-        finish(&report, &pump.report, globals, ReportStream::Stdout)
+        finish(&report, &Ending::of(&report), &pump.report, globals)
     }
 
     /// Reads all frames from the feed and releases them. After a signal, releases the frames

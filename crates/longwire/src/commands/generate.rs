@@ -19,8 +19,7 @@ use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, probe_lines};
 use crate::receiving::refused;
 use crate::report::ending::Ending;
-use crate::report::finish::{ReportStream, finish_as};
-use crate::report::output::print_line;
+use crate::report::finish::finish;
 use crate::report::start;
 use crate::signals::stop_flag;
 use crate::watch::watch_replay;
@@ -146,13 +145,7 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         let receiver = with_all_lost(receiver, probes, args);
         ending.received.insert(link.name.clone(), receiver);
     }
-    let code = finish_as(
-        &json,
-        &ending,
-        &args.pump.report,
-        globals,
-        ReportStream::Stdout,
-    )?;
+    let code = finish(&json, &ending, &args.pump.report, globals)?;
     if let Some(error) = receiver.and_then(|receiver| receiver.error) {
         return Err(Error::failed(format!("receiver: {error}")));
     }
@@ -240,8 +233,7 @@ fn with_all_lost(
 /// # Errors
 /// If the port cannot be opened.
 fn receive(port: &str) -> Result<Receiver, Error> {
-    let opened = Receiver::open(port, ReceiveConfig::default());
-    opened.map_err(|error| refused(port, error))
+    Receiver::open(port, ReceiveConfig::default()).map_err(|error| refused(port, error))
 }
 
 /// Returns a feed of generated frames.
@@ -263,11 +255,4 @@ pub(crate) fn start_feed(
 ) -> Result<(RunningNetwork, Vec<String>), Error> {
     let outputs = pump.outputs(false, feed.is_paced())?;
     replay::start(pump, feed, outputs, globals)
-}
-
-/// Prints a profile's progress line if remarks are enabled.
-pub(crate) fn say(line: &str, globals: &Globals) {
-    if globals.talks() {
-        print_line(format_args!("{line}"));
-    }
 }

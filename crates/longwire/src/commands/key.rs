@@ -29,10 +29,7 @@ pub struct KeyArgs {
 pub fn run(args: &KeyArgs) -> Result<ExitCode, Error> {
     let key = Key::generate()?;
     match &args.file {
-        Some(file) => {
-            let written = key.write(file);
-            written.map_err(Error::failed)?;
-        }
+        Some(file) => key.write(file).map_err(Error::failed)?,
         None => writeln!(io::stdout(), "{}", key.to_hex())?,
     }
     Ok(ExitCode::SUCCESS)

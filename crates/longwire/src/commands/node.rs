@@ -55,21 +55,13 @@ pub struct NodeArgs {
 
     /// File whose first line is the token for TCP clients, which may change links; attachments are
     /// created over Unix sockets only
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "control",
-        help_heading = "Control"
-    )]
+    #[arg(long, value_name = "FILE", requires = "control")]
+    #[arg(help_heading = "Control")]
     pub control_token_file: Option<PathBuf>,
 
     /// File with a second, read-only token
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "control",
-        help_heading = "Control"
-    )]
+    #[arg(long, value_name = "FILE", requires = "control")]
+    #[arg(help_heading = "Control")]
     pub control_read_token_file: Option<PathBuf>,
 
     /// Directory that stores attachments; default: in the run directory, which a reboot clears
@@ -91,11 +83,9 @@ pub struct NodeArgs {
 
 /// Returns the socket of this user's or the system's node; `None` if there is none.
 pub(super) fn socket() -> Option<PathBuf> {
-    let directories = run_directory::all(std::env::var_os(run_directory::VARIABLE));
-    let trusted = directories
-        .iter()
-        .filter(|run| run_directory::is_trusted(run));
-    let mut sockets = trusted.map(|run| run.join(SOCKET));
+    let mut directories = run_directory::all(std::env::var_os(run_directory::VARIABLE));
+    directories.retain(|run| run_directory::is_trusted(run));
+    let mut sockets = directories.iter().map(|run| run.join(SOCKET));
     sockets.find(|socket| socket.exists())
 }
 

@@ -160,20 +160,15 @@ fn unit_parser() -> impl TypedValueParser<Value = QueueUnit> {
 #[error("unknown name")]
 struct UnknownName;
 
-/// Output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PictureFormat {
-    Svg,
-    Pdf,
-    Png,
-}
+/// Renders a figure; the number is the scale of a PNG.
+type Render = fn(&Scene, u8) -> Result<Vec<u8>, PlotError>;
 
 /// Draws a figure.
 ///
 /// # Errors
 /// If an input cannot be drawn, or the picture cannot be written.
 pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
-    let format = format_of(&args.output)?;
+    let render = renderer_of(&args.output)?;
     refuse_overwriting(&args.inputs, &args.output)?;
     let options = PlotOptions {
         selection: args.selection.selection(),
@@ -195,7 +190,7 @@ pub fn run(args: &PlotArgs, globals: &Globals) -> Result<ExitCode, Error> {
     });
     progress.clear();
     let figure = figure?;
-    let bytes = picture(&figure.scene, format, args.scale)?;
+    let bytes = render(&figure.scene, args.scale)?;
     whole_file::write(&args.output, |out| out.write_all(&bytes))
         .map_err(Error::file(&args.output, "cannot write the figure"))?;
     say(&figure, &args.output, globals)?;
@@ -231,20 +226,15 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
     writeln!(out, "{output}: {panels} of {}", links.join(", "))
 }
 
-fn picture(scene: &Scene, format: PictureFormat, scale: u8) -> Result<Vec<u8>, PlotError> {
-    match format {
-        PictureFormat::Svg => Ok(svg::render(scene).into_bytes()),
-        PictureFormat::Pdf => pdf::render(scene).map_err(PlotError::Picture),
-        PictureFormat::Png => png::render(scene, scale.into()).map_err(PlotError::Picture),
-    }
-}
-
-fn format_of(output: &Path) -> Result<PictureFormat, Error> {
+/// Returns the renderer for the file name.
+fn renderer_of(output: &Path) -> Result<Render, Error> {
     let extension = output.extension().unwrap_or_default();
     match extension.to_ascii_lowercase().to_str() {
-        Some("svg") => Ok(PictureFormat::Svg),
-        Some("pdf") => Ok(PictureFormat::Pdf),
-        Some("png") => Ok(PictureFormat::Png),
+        Some("svg") => Ok(|scene, _| Ok(svg::render(scene).into_bytes())),
+        Some("pdf") => Ok(|scene, _| pdf::render(scene).map_err(PlotError::Picture)),
+        Some("png") => {
+            Ok(|scene, scale| png::render(scene, scale.into()).map_err(PlotError::Picture))
+        }
         _ => Err(Error::usage(format!(
             "--output '{}': name must end in .svg, .pdf or .png",
             output.display()

@@ -62,8 +62,7 @@ pub fn run(args: &PresetArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if let Some(queue) = derived_queue(&duplex) {
         writeln!(out, "# queue: {queue}")?;
     }
-    let lines = lines(&duplex);
-    writeln!(out, "{}", lines.join(" \\\n"))?;
+    writeln!(out, "{}", lines(&duplex).join(" \\\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

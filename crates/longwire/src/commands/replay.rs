@@ -20,7 +20,7 @@ use super::replay_control::ReplayControl;
 use crate::cli::{AlterArgs, PumpArgs};
 use crate::receiving::{ReceivedByLink, ReceiverArgs, Receivers};
 use crate::report::ending::Ending;
-use crate::report::finish::{ReportStream, finish_as};
+use crate::report::finish::finish;
 use crate::report::start as announcement;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -236,13 +236,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
         report: &report,
         receivers: &ending.received,
     };
-    finish_as(
-        &json,
-        &ending,
-        &args.pump.report,
-        globals,
-        ReportStream::Stdout,
-    )
+    finish(&json, &ending, &args.pump.report, globals)
 }
 
 /// JSON report of a replay, with receiver reports by output.
@@ -265,8 +259,7 @@ pub(super) fn start(
     globals: &Globals,
 ) -> Result<(RunningNetwork, Vec<String>), Error> {
     let recorder = pump.recorder(&outputs)?;
-    let links = outputs.iter().map(|output| &output.link);
-    let announcement = pump.announce(links, globals);
+    let announcement = pump.announce(outputs.iter().map(|output| &output.link), globals);
     let plan = NetworkPlan::replay(feed, outputs, pump.replay());
     let running = network::start(plan, pump.config(), recorder)?;
     announcement.print(globals);
@@ -279,8 +272,7 @@ pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
     let mut report = running.stop();
     // The length of a pipe is unknown, but not the number of frames already read from it.
     let waiting = report.links.iter().any(|link| link.in_flight > 0);
-    let is_done = report.progress().map_or(!waiting, |done| done == 1.0);
-    report.stopped_early = !ended && !is_done;
+    report.stopped_early = !ended && !report.progress().map_or(!waiting, |done| done == 1.0);
     report
 }
 

@@ -65,7 +65,7 @@ impl ReplayControl {
         };
         rights::give_up(&pump.report, &[Capability::DacOverride]);
         run_network::print_addresses(&self.bound, globals);
-        let loader = FileLoader::reporting_to(pump.faults());
+        let loader = FileLoader::reporting_to(&pump.link.faults);
         let controller = Controller::new(links, running.observer(), loader, channel());
         Ok(self.bound.serve(Arc::new(controller))?)
     }

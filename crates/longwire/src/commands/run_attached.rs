@@ -23,12 +23,7 @@ pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port)
     let found = place::find(&plan.target, plan.host_network)?;
     let interface = plan.interface.as_deref();
     let hub = AttachHub::new(count)?;
-    Ok(prepare_port(
-        &found.namespace,
-        interface,
-        &plan.selection,
-        &hub,
-    )?)
+    prepare_port(&found.namespace, interface, &plan.selection, &hub).map_err(Error::from)
 }
 
 /// A port opened at an interface but not yet engaged: it captures no packets.
@@ -50,7 +45,8 @@ pub(super) struct PortsInUse<'a> {
     pub until: Until<'a>,
     pub globals: &'a Globals,
     pub waiting: Vec<NewPort>,
-    pub ports: Vec<(String, AttachedPort, PortReach)>,
+    /// Ports, each with its partner; packets of a port without one may leave through any host.
+    pub ports: Vec<(String, AttachedPort, Option<PortIndex>)>,
     /// Ports whose interface disappeared; packets to them count as lost.
     pub left: Vec<AttachedPort>,
     pub on_loss: OnPortLoss,
@@ -58,14 +54,6 @@ pub(super) struct PortsInUse<'a> {
     pub switching: Switching,
     /// Notes for the report.
     pub notes: Vec<String>,
-}
-
-/// Hosts through which a port's packets leave.
-pub(super) enum PortReach {
-    /// The host of the partner port.
-    Partner(PortIndex),
-    /// Any host.
-    Any,
 }
 
 impl PortsInUse<'_> {
@@ -79,8 +67,7 @@ impl PortsInUse<'_> {
             port.release();
         }
         attached::drain(running, || {
-            let ports = self.ports.iter().map(|(_, port, _)| port);
-            for port in ports.chain(&self.left) {
+            for port in self.ports.iter().map(|(_, port, _)| port).chain(&self.left) {
                 port.note_losses();
             }
         });
@@ -94,8 +81,8 @@ impl PortsInUse<'_> {
         };
         for (_, port, to) in &mut self.ports {
             let is_reachable = match to {
-                PortReach::Partner(partner) => others.has_port(*partner),
-                PortReach::Any => others.any(),
+                Some(partner) => others.has_port(*partner),
+                None => others.any(),
             };
             // Interface loss is detected elsewhere.
             if let Err(error) = port.set_taking(is_reachable)
@@ -132,11 +119,11 @@ impl Lifecycle for PortsInUse<'_> {
         }
         let _hurry = ExpeditedGrace::begin();
         for new in std::mem::take(&mut self.waiting) {
-            let reach = match &self.switching {
+            let partner = match &self.switching {
                 Switching::Pairs(pairs) => partner(pairs, new.index),
-                _ => PortReach::Any,
+                _ => None,
             };
-            self.ports.push((new.name, new.engage.engage()?, reach));
+            self.ports.push((new.name, new.engage.engage()?, partner));
         }
         Ok(())
     }
@@ -153,11 +140,10 @@ impl Lifecycle for PortsInUse<'_> {
     }
 }
 
-fn partner(pairs: &[(PortIndex, PortIndex)], port: PortIndex) -> PortReach {
-    let other = pairs.iter().find_map(|(a, b)| match port {
+fn partner(pairs: &[(PortIndex, PortIndex)], port: PortIndex) -> Option<PortIndex> {
+    pairs.iter().find_map(|(a, b)| match port {
         _ if port == *a => Some(*b),
         _ if port == *b => Some(*a),
         _ => None,
-    });
-    other.map_or(PortReach::Any, PortReach::Partner)
+    })
 }

@@ -91,10 +91,8 @@ impl HostRun {
     ) -> Result<HostRun, Error> {
         let cluster = topology.cluster.as_ref();
         let cluster = cluster.unwrap_or_else(|| unreachable!("not a network of hosts"));
-        let named = || match cluster.key.as_ref()? {
-            Ok(path) => Some(Ok(path.as_path())),
-            Err(problem) => Some(Err(Error::usage(problem))),
-        };
+        let named = cluster.key.as_ref();
+        let named = || named.map(|key| key.as_deref().map_err(Error::usage));
         let Some(key) = key.map(Ok).or_else(named).transpose()? else {
             return Err(Error::usage(
                 "no key; write [underlay] key = \"FILE\", and create FILE with `longwire key FILE`",
@@ -106,8 +104,7 @@ impl HostRun {
         let place = |host: usize| host - usize::from(host > index);
         let exits = cluster.owners.iter();
         let exits = exits.map(|owner| (*owner != index).then(|| place(*owner)));
-        let started = Transport::start(setup, exits.collect());
-        let (transport, parts) = started.map_err(Error::failed)?;
+        let (transport, parts) = Transport::start(setup, exits.collect()).map_err(Error::failed)?;
         Ok(HostRun {
             transport,
             others,
@@ -135,10 +132,9 @@ impl HostRun {
             }
             self.others.note_all(&self.transport.events())?;
             let now = monotonic_now();
-            let waiting = ports.iter_mut();
-            discarded += waiting
-                .map(|(_, port)| port.discard_waiting(now))
-                .sum::<u64>();
+            for (_, port) in ports.iter_mut() {
+                discarded += port.discard_waiting(now);
+            }
             let mut until = LOOK_EVERY;
             if let Some(epoch) = self.transport.epoch() {
                 let left = epoch.monotonic.saturating_sub(now);
@@ -150,8 +146,7 @@ impl HostRun {
             }
             if !has_named && now.saturating_sub(started) > NAMED_AFTER {
                 has_named = true;
-                let waiting = longwire_hosts::waiting(&self.transport.report());
-                start::note(&waiting, globals);
+                start::note(&longwire_hosts::waiting(&self.transport.report()), globals);
             }
             std::thread::sleep(until);
         }
@@ -367,16 +362,12 @@ fn digest(topology: &Topology, cluster: &Cluster, seed: u64) -> Result<[u8; 32],
 /// Thread that watches the other hosts while the network runs.
 pub(super) struct HostWatch {
     stop: Arc<AtomicBool>,
-    reader: HostsReader,
+    /// Reader of the connection's report.
+    pub reader: HostsReader,
     thread: JoinHandle<(HostsReport, Vec<String>)>,
 }
 
 impl HostWatch {
-    /// Returns a reader of the connection's report.
-    pub fn reader(&self) -> HostsReader {
-        self.reader.clone()
-    }
-
     /// Closes the connection, and adds its report and notes to the network's report.
     pub fn stop(self, report: &mut NetworkReport) {
         self.stop.store(true, Ordering::Relaxed);

@@ -16,9 +16,7 @@ use longwire_network::{Controller, NetworkReport, Numbered, PreparedCommand, Sce
 use longwire_runtime::clock::count_from_before_boot;
 use longwire_runtime::deciding::{Core, NetworkHandle, NetworkParts};
 use longwire_runtime::host::cores;
-use longwire_runtime::{
-    Faults, FileLoader, NetworkPlan, Recorder, RunConfig, RunReport, RunningNetwork, network,
-};
+use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunReport, RunningNetwork, network};
 use longwire_topology::{Command, Problem, Topology};
 use serde::Serialize;
 
@@ -30,7 +28,7 @@ use crate::cli::{LiveArgs, ReportArgs};
 use crate::probe::ProbeResult;
 use crate::progress::StepsOnStderr;
 use crate::report::ending::Ending;
-use crate::report::finish::{ReportStream, finish_as};
+use crate::report::finish::{self, ReportStream};
 use crate::report::start::{self, Announcement};
 use crate::report::{Live, RunKind, words};
 use crate::signals::stop_flag;
@@ -67,8 +65,7 @@ pub(super) fn run(
             args.live
                 .running
                 .refuse_shards("the network is divided among hosts, not shards")?;
-            let key = args.key.as_deref();
-            let mut run = HostRun::start(&topology, (host, seed), key)?;
+            let mut run = HostRun::start(&topology, (host, seed), args.key.as_deref())?;
             run.wait_for_epoch(&mut ports, &stop, globals)?;
             if let Some(required) = &args.live.report.require {
                 run.refuse_uncertain(required)?;
@@ -91,24 +88,16 @@ pub(super) fn run(
     };
     let setup = NetworkSetup {
         hosts,
-        topology,
-        announcement,
-        stop: &stop,
-        args: &args.live,
         // Ports at interfaces in use are attached and detached during the run, which needs
         // privileges.
         gives_up: !has_attached,
         shows_progress: true,
+        ..NetworkSetup::new((topology, announcement), &stop, &args.live)
     };
     let mut report = carry(setup, ports, control, globals, &mut attached)?;
     report.run.add_closing_notes(attached.notes);
-    finish(
-        None,
-        &report,
-        &args.live.report,
-        globals,
-        ReportStream::Stdout,
-    )
+    let args = &args.live.report;
+    finish(None, &report, args, globals, ReportStream::Stdout)
 }
 
 /// Ports of a run, and the places of those at interfaces in use.
@@ -125,15 +114,14 @@ fn open_ports(
         let owner = cluster.map(|cluster| cluster.owners[index]);
         host.is_none() || owner == host
     };
-    let places = topology.attached.iter();
-    let places = places.filter(|plan| is_here(usize::from(plan.port.0)));
-    let count = places.clone().count();
+    let attached = topology.attached.iter();
+    let indices = attached.map(|plan| usize::from(plan.port.0));
+    let count = indices.filter(|index| is_here(*index)).count();
     let (mut ports, mut attached) = (Vec::new(), Vec::new());
     for (index, port) in topology.ports.iter().enumerate() {
-        let place = places
-            .clone()
-            .find(|plan| usize::from(plan.port.0) == index);
-        let opened = match place {
+        let mut places = topology.attached.iter();
+        let opened = match places.find(|plan| usize::from(plan.port.0) == index) {
+            _ if !is_here(index) => registry::open(ELSEWHERE, &OpenOptions::default())?,
             Some(plan) => {
                 let (engage, opened) = run_attached::open(plan, count)?;
                 attached.push(NewPort {
@@ -143,8 +131,7 @@ fn open_ports(
                 });
                 opened
             }
-            None if is_here(index) => open_port(index, &port.opens, topology, args)?,
-            None => registry::open(ELSEWHERE, &OpenOptions::default())?,
+            None => open_port(index, &port.opens, topology, args)?,
         };
         ports.push((port.name.clone(), opened));
     }
@@ -226,6 +213,25 @@ pub(super) struct NetworkSetup<'a> {
     pub shows_progress: bool,
 }
 
+impl<'a> NetworkSetup<'a> {
+    /// Returns the whole network; its run keeps all privileges and shows no progress.
+    pub fn new(
+        (topology, announcement): ReadTopology,
+        stop: &'a Arc<AtomicBool>,
+        args: &'a LiveArgs,
+    ) -> NetworkSetup<'a> {
+        NetworkSetup {
+            topology,
+            hosts: None,
+            announcement,
+            stop,
+            args,
+            gives_up: false,
+            shows_progress: false,
+        }
+    }
+}
+
 /// A command's hooks into its run.
 pub(super) trait Lifecycle {
     /// Attaches ports once the network runs. The run is announced and the control API answers only
@@ -293,9 +299,9 @@ pub(super) fn carry(
     run.for_each(|run| run.connect(&mut parts, &mut config));
     steps.steps().begin("starting", None);
     let plan = plan(ports, parts, &numbered, is_fixed);
-    let running = begin(plan, config, recorder, lifecycle);
+    let running = network::start(plan, config, recorder)?;
+    lifecycle.begin()?;
     drop(steps);
-    let running = running?;
     setup.announcement.print(globals);
     start::notes(running.notes(), globals);
     print_addresses(&control, globals);
@@ -304,10 +310,10 @@ pub(super) fn carry(
     let hosts = setup.hosts.map(|run| run.watch(handle.clone()));
     let hosts = hosts.transpose()?;
     let options = numbered.options();
-    let controller = Controller::new(numbered, handle, new_loader(), (bin, discarded));
-    let controller = Arc::new(controller);
+    let drops = (bin, discarded);
+    let controller = Arc::new(Controller::new(numbered, handle, new_loader(), drops));
     if let Some(hosts) = &hosts {
-        controller.follow_hosts(hosts.reader());
+        controller.follow_hosts(hosts.reader.clone());
     }
     for (command, prepared) in given {
         controller.note_given(&command, prepared);
@@ -326,18 +332,6 @@ pub(super) fn carry(
     report.run.notes.extend(setup.announcement.warnings);
     hosts.into_iter().for_each(|hosts| hosts.stop(&mut report));
     Ok(report)
-}
-
-/// Starts a network and attaches its ports.
-fn begin(
-    plan: NetworkPlan,
-    config: RunConfig,
-    recorder: Option<Box<dyn Recorder>>,
-    lifecycle: &mut dyn Lifecycle,
-) -> Result<RunningNetwork, Error> {
-    let running = network::start(plan, config, recorder)?;
-    lifecycle.begin()?;
-    Ok(running)
 }
 
 /// Adds the scenario's failed and late commands to the report.
@@ -403,8 +397,7 @@ fn first_commands(
         if stop.load(Ordering::Relaxed) {
             return Err(Error::failed("interrupted before the network started"));
         }
-        let prepared = prepare(&command);
-        let mut prepared = prepared.map_err(Error::failed)?;
+        let mut prepared = prepare(&command).map_err(Error::failed)?;
         parts.orders.append(&mut prepared.operations);
         given.push((command, prepared));
     }
@@ -439,19 +432,20 @@ pub(super) fn finish(
     place: ReportStream,
 ) -> Result<ExitCode, Error> {
     let ending = Ending {
+        place,
         changes: report.changes.clone(),
         ..Ending::of(&report.run)
     };
-    finish_as(&Probed { probe, report }, &ending, args, globals, place)
+    finish::finish(&Probed { probe, report }, &ending, args, globals)
 }
 
 /// A report with optional probe results.
 #[derive(Serialize)]
-struct Probed<'a, R> {
+struct Probed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<&'a ProbeResult>,
     #[serde(flatten)]
-    report: &'a R,
+    report: &'a NetworkReport,
 }
 
 /// Runs the scenario until the run ends or `lifecycle` ends it. Returns the first failed command;
@@ -473,10 +467,8 @@ fn direct(
     watch(running, &mut pause, || {
         // Prepare one command at a time: a scenario may have any number of them.
         let skipped = controller.scenario_ahead();
-        let until = controller
-            .elapsed()
-            .saturating_add(AHEAD)
-            .saturating_add(skipped);
+        let ahead = AHEAD.saturating_add(skipped);
+        let until = controller.elapsed().saturating_add(ahead);
         if let Some(mut command) = scenario.next_due(until) {
             let at = command.at.unwrap_or(Nanos::ZERO);
             controller.scenario_given(at);
@@ -585,37 +577,21 @@ mod tests {
         let cable = || pipe(Bytes(1 << 20)).expect("memory");
         let dir = Folder::new();
         let socket = dir.file("control.sock");
-        let words = [
-            "longwire",
-            "--quiet",
-            "run",
-            "null",
-            "null",
-            "--control",
-            &socket,
-        ];
-        let cli = Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
+        let line = format!("longwire --quiet run null null --control {socket}");
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}"));
         let CliCommand::Run(args) = &cli.command else {
             panic!("not run");
         };
         let stop = Arc::new(AtomicBool::new(false));
         let control = longwire_control::bind(&args.live.control.config()).expect("bound");
-        let (topology, announcement) = run::topology(args, &cli.globals).expect("a topology");
+        let read = run::topology(args, &cli.globals).expect("a topology");
         let ((_into_a, from_a), (_into_b, from_b)) = (cable(), cable());
         let ports = [("a", from_a), ("b", from_b)].map(|(name, rx)| {
             let tx = AnyTx::Discard(DiscardTx::default());
             let port = Port::with_halves(name, AnyRx::Pipe(Box::new(rx)), tx);
             (name.to_owned(), port)
         });
-        let setup = NetworkSetup {
-            hosts: None,
-            topology,
-            announcement,
-            stop: &stop,
-            args: &args.live,
-            gives_up: false,
-            shows_progress: false,
-        };
+        let setup = NetworkSetup::new(read, &stop, &args.live);
         let is_answered = AtomicBool::new(false);
         let mut attachment = SlowAttachment {
             attached: None,
@@ -632,8 +608,7 @@ mod tests {
                 assert_eq!(read.expect("a response"), 1);
                 at
             });
-            let carried = carry(setup, ports.into(), control, &cli.globals, &mut attachment);
-            carried.expect("a report");
+            carry(setup, ports.into(), control, &cli.globals, &mut attachment).expect("a report");
             client.join().expect("a client")
         });
         assert!(attachment.attached.is_some_and(|at| at < answered));

@@ -21,7 +21,7 @@ use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
 use crate::report::RunKind;
 use crate::report::ending::Ending;
-use crate::report::finish::{ReportStream, check_file, finish_as, on_stuck_plugin};
+use crate::report::finish::{ReportStream, check_file, finish, on_stuck_plugin};
 use crate::report::start::{self, Announcement};
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -81,12 +81,8 @@ pub struct SimulateArgs {
     pub scenario: Option<PathBuf>,
 
     /// Topologies: number of shards, one thread each; auto: two per core. Does not affect results
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "auto",
-        help_heading = "Network"
-    )]
+    #[arg(long, value_name = "N", default_value = "auto")]
+    #[arg(help_heading = "Network")]
     pub shards: ShardCount,
 
     /// The link.
@@ -217,7 +213,11 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
         records: records.named().into(),
         report: &report,
     };
-    finish_as(&json, &Ending::of(&report), &args.report, globals, place)
+    let ending = Ending {
+        place,
+        ..Ending::of(&report)
+    };
+    finish(&json, &ending, &args.report, globals)
 }
 
 /// Returns warnings about a simulation; `ended` is true if it processed the whole capture.

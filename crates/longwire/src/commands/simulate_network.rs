@@ -12,8 +12,9 @@ use longwire_runtime::deciding::Simulation;
 use longwire_runtime::host::cores;
 use longwire_runtime::{Faults, FileLoader};
 
+use super::run_network::{self, names_of, port_names_of};
 use super::simulate::{SimulateArgs, check_log};
-use super::{run_network, topologies};
+use super::topologies;
 use crate::progress::StepsOnStderr;
 use crate::report::finish::{ReportStream, check_file, on_stuck_plugin};
 use crate::report::start;
@@ -47,10 +48,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
     run_network::refuse_unmeetable(&network, &args.report, true)?;
-    let names = (
-        run_network::port_names_of(&network),
-        run_network::names_of(&network),
-    );
+    let names = (port_names_of(&network), names_of(&network));
     let recorder = args.recorder(names)?;
     let first = inputs.first_stamp()?.unwrap_or(Nanos::ZERO);
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
@@ -58,7 +56,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     let mut parts = network.parts_in_steps(&loader, watch.steps(), &stop)?;
     parts.sharding = network.shard_plan(args.shards, cores()).sharding();
     watch.steps().begin("starting", None);
-    let ports: Vec<&str> = run_network::port_names_of(&network).collect();
+    let ports: Vec<&str> = port_names_of(&network).collect();
     let started = Instant::now();
     let simulation =
         Simulation::new(&ports, parts, seed, epoch, recorder).map_err(Error::failed)?;

@@ -32,8 +32,7 @@ pub(super) fn pair(
         name: name.to_owned(),
         opens: opens.to_owned(),
     });
-    let read = Topology::pair(ports, link.specs()?, options, scenario);
-    let topology = read.map_err(|problems| {
+    let topology = Topology::pair(ports, link.specs()?, options, scenario).map_err(|problems| {
         let problems = problems.iter();
         let problems = problems.map(|problem| match problem.remedy.as_str() {
             _ if scenario.is_some() => problem.to_string(),

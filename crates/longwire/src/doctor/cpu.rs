@@ -39,11 +39,9 @@ fn quota(cpu_max: &str) -> Option<Finding> {
     let (quota, period) = cpu_max.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
     let share = quota / period;
+    let ms = period / 1e3;
     let finding = Finding::warn("core quota", format!("{share:.2} cores"))
-        .costs(format!(
-            "throttling for up to a period of {} ms",
-            period / 1e3
-        ))
+        .costs(format!("throttling for up to a period of {ms} ms"))
         .fix("remove --cpus or the CPU limit, or use --wait block");
     Some(finding)
 }

@@ -13,18 +13,16 @@ pub(super) fn check() -> Vec<Finding> {
     let names = match link_names() {
         Ok(names) => names,
         Err(error) => {
-            let finding =
-                Finding::warn("interfaces", error.to_string()).costs("run: no interface ports");
-            return vec![finding];
+            let finding = Finding::warn("interfaces", error.to_string());
+            return vec![finding.costs("run: no interface ports")];
         }
     };
     let ethtool = Ethtool::open().ok();
     let interfaces = names.iter().filter_map(|name| Interface::find(name).ok());
     let interfaces = interfaces.filter(|interface| interface.kind != InterfaceKind::Loopback);
-    let shown = interfaces.take(SHOWN_MAX);
-    shown
-        .map(|interface| finding(&interface, offloads(ethtool.as_ref(), &interface.name)))
-        .collect()
+    let ethtool = ethtool.as_ref();
+    let finding = |found: Interface| finding(&found, offloads(ethtool, &found.name));
+    interfaces.take(SHOWN_MAX).map(finding).collect()
 }
 
 /// Offloads that merge or split frames: the host's frames then differ from those on the wire.
@@ -40,9 +38,7 @@ fn offloads(ethtool: Option<&Ethtool>, name: &str) -> Vec<&'static str> {
     let Some(features) = ethtool.and_then(|ethtool| ethtool.features(name).ok()) else {
         return Vec::new();
     };
-    let active = OFFLOADS
-        .iter()
-        .filter(|(feature, _)| features.active(feature));
+    let active = OFFLOADS.iter().filter(|(id, _)| features.active(id));
     active.map(|(_, short)| *short).collect()
 }
 
@@ -67,7 +63,7 @@ fn finding(interface: &Interface, offloads: Vec<&str>) -> Finding {
         found += &format!(", with {}", offloads.join(" "));
     }
     if !interface.is_ethernet() {
-        return Finding::ok(&interface.name, found + ": not Ethernet, unusable as port");
+        found += ": not Ethernet, unusable as port";
     }
     Finding::ok(&interface.name, found)
 }
@@ -93,10 +89,8 @@ mod tests {
             ..loopback
         };
         let found = finding(&interface, vec!["tso", "gro"]).found;
-        assert_eq!(
-            found,
-            "up, virtio_net, MTU 1500, 4 receive queues, with tso gro"
-        );
+        let words = "up, virtio_net, MTU 1500, 4 receive queues, with tso gro";
+        assert_eq!(found, words);
         let tunnel = Interface {
             mac: None,
             up: false,
@@ -105,9 +99,7 @@ mod tests {
             ..interface
         };
         let found = finding(&tunnel, Vec::new()).found;
-        assert_eq!(
-            found,
-            "down, wireguard, MTU 1500: not Ethernet, unusable as port"
-        );
+        let words = "down, wireguard, MTU 1500: not Ethernet, unusable as port";
+        assert_eq!(found, words);
     }
 }

@@ -13,8 +13,7 @@ pub(super) fn check() -> Vec<Finding> {
         read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref(),
         number("/proc/sys/vm/nr_hugepages"),
     )];
-    let meminfo = read("/proc/meminfo").unwrap_or_default();
-    findings.extend(available(&meminfo));
+    findings.extend(available(&read("/proc/meminfo").unwrap_or_default()));
     if let Ok((soft, _)) = getrlimit(Resource::RLIMIT_MEMLOCK) {
         findings.push(lockable(soft, has(Capability::IpcLock)));
     }
@@ -54,12 +53,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
 fn available(meminfo: &str) -> Option<Finding> {
     /// Default memory budget of one direction.
     const COMFORTABLE_KB: u64 = 512 * 1024;
-    let kilobytes = |key| {
-        field(meminfo, key)?
-            .strip_suffix(" kB")?
-            .parse::<u64>()
-            .ok()
-    };
+    let kilobytes = |key| -> Option<u64> { field(meminfo, key)?.strip_suffix(" kB")?.parse().ok() };
     let free = kilobytes("MemAvailable")?;
     let swap = kilobytes("SwapTotal").unwrap_or(0);
     let swapping = if swap > 0 { ", with swap" } else { ", no swap" };
@@ -95,28 +89,18 @@ mod tests {
 
     #[test]
     fn huge_pages_come_from_either_source() {
-        assert_eq!(
-            huge_pages(Some("always [madvise] never"), Some(0)).status,
-            Status::Ok
-        );
-        assert_eq!(
-            huge_pages(Some("always madvise [never]"), Some(0)).status,
-            Status::Warn
-        );
-        assert_eq!(
-            huge_pages(Some("always madvise [never]"), Some(8)).status,
-            Status::Ok
-        );
-        assert_eq!(huge_pages(None, None).status, Status::Warn);
+        let status = |transparent, reserved| huge_pages(transparent, reserved).status;
+        let never = Some("always madvise [never]");
+        assert_eq!(status(Some("always [madvise] never"), Some(0)), Status::Ok);
+        assert_eq!(status(never, Some(0)), Status::Warn);
+        assert_eq!(status(never, Some(8)), Status::Ok);
+        assert_eq!(status(None, None), Status::Warn);
     }
 
     #[test]
     fn memory_is_read_in_kilobytes() {
         let finding = available("MemAvailable:    2097152 kB\nSwapTotal:  0 kB\n");
-        assert_eq!(
-            finding.map(|f| f.found),
-            Some("2.0 GiB, no swap".to_owned())
-        );
+        assert_eq!(finding.expect("free memory").found, "2.0 GiB, no swap");
         assert_eq!(available(""), None);
     }
 

@@ -115,10 +115,8 @@ pub fn examine(program: Option<&Path>) -> Vec<Group> {
 /// Returns the worst status.
 pub fn worst(groups: &[Group]) -> Status {
     let findings = groups.iter().flat_map(|group| &group.findings);
-    findings
-        .map(|finding| finding.status)
-        .max()
-        .unwrap_or(Status::Ok)
+    let worst = findings.map(|finding| finding.status).max();
+    worst.unwrap_or(Status::Ok)
 }
 
 /// Writes the findings as text; if `quiet`, only problems.
@@ -126,23 +124,16 @@ pub fn worst(groups: &[Group]) -> Status {
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(out: &mut impl Write, groups: &[Group], quiet: bool, paint: Paint) -> io::Result<()> {
-    let shown = |finding: &&Finding| !quiet || finding.status != Status::Ok;
-    let findings = || {
-        groups
-            .iter()
-            .flat_map(|group| &group.findings)
-            .filter(shown)
-    };
-    let width = findings()
-        .map(|f| f.topic.chars().count())
-        .max()
-        .unwrap_or(0);
-    for group in groups
-        .iter()
-        .filter(|group| group.findings.iter().any(|finding| shown(&finding)))
-    {
-        writeln!(out, "{}", paint.bold(group.name))?;
-        for finding in group.findings.iter().filter(shown) {
+    let is_shown = |finding: &&Finding| !quiet || finding.status != Status::Ok;
+    let all = || groups.iter().flat_map(|group| &group.findings);
+    let topics = all().filter(is_shown).map(|f| f.topic.chars().count());
+    let width = topics.max().unwrap_or(0);
+    for group in groups {
+        let mut shown = group.findings.iter().filter(is_shown).peekable();
+        if shown.peek().is_some() {
+            writeln!(out, "{}", paint.bold(group.name))?;
+        }
+        for finding in shown {
             let mark = match finding.status {
                 Status::Ok => paint.good("ok  "),
                 Status::Warn => paint.warn("warn"),
@@ -161,11 +152,7 @@ pub fn write(out: &mut impl Write, groups: &[Group], quiet: bool, paint: Paint) 
     if quiet {
         return Ok(());
     }
-    let of = |status| {
-        findings()
-            .filter(|finding| finding.status == status)
-            .count()
-    };
+    let of = |status| all().filter(|finding| finding.status == status).count();
     let (warned, failed) = (of(Status::Warn), of(Status::Fail));
     writeln!(
         out,
@@ -180,30 +167,32 @@ pub fn write(out: &mut impl Write, groups: &[Group], quiet: bool, paint: Paint) 
 mod tests {
     use super::*;
 
+    fn group(name: &'static str, findings: Vec<Finding>) -> Group {
+        Group { name, findings }
+    }
+
+    fn written(groups: &[Group], quiet: bool) -> String {
+        let mut out = Vec::new();
+        assert!(write(&mut out, groups, quiet, Paint::PLAIN).is_ok());
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
     #[test]
     fn every_bad_finding_has_a_cost() {
         for finding in examine(None).iter().flat_map(|group| &group.findings) {
             assert!(!finding.found.is_empty(), "{finding:?}");
-            assert!(
-                finding.status == Status::Ok || finding.cost.is_some(),
-                "{finding:?}"
-            );
+            let is_ok = finding.status == Status::Ok;
+            assert!(is_ok || finding.cost.is_some(), "{finding:?}");
         }
     }
 
     #[test]
     fn the_table_shows_cost_and_fix_under_the_finding() {
-        let finding = Finding::warn("clock", "hpet")
-            .costs("1 us a read")
-            .fix("tsc=reliable");
-        let groups = [Group {
-            name: "timing",
-            findings: vec![finding, Finding::ok("pauses", "none")],
-        }];
-        let mut out = Vec::new();
-        assert!(write(&mut out, &groups, false, Paint::PLAIN).is_ok());
+        let finding = Finding::warn("clock", "hpet").costs("1 us a read");
+        let findings = vec![finding.fix("tsc=reliable"), Finding::ok("pauses", "none")];
+        let groups = [group("timing", findings)];
         assert_eq!(
-            String::from_utf8_lossy(&out),
+            written(&groups, false),
             "timing\n  warn  clock   hpet\n                costs: 1 us a read\n                \
              fix:   tsc=reliable\n  ok    pauses  none\n1 ok, 1 warning, 0 failures\n"
         );
@@ -212,23 +201,15 @@ mod tests {
 
     #[test]
     fn quiet_shows_what_is_wrong() {
-        let group = |name, findings| Group { name, findings };
+        let mixed = vec![
+            Finding::ok("pauses", "none"),
+            Finding::warn("clock", "hpet"),
+        ];
         let groups = [
             group("memory", vec![Finding::ok("memory", "8 GiB")]),
-            group(
-                "timing",
-                vec![
-                    Finding::ok("pauses", "none"),
-                    Finding::warn("clock", "hpet"),
-                ],
-            ),
+            group("timing", mixed),
         ];
-        let written = |groups: &[Group]| {
-            let mut out = Vec::new();
-            assert!(write(&mut out, groups, true, Paint::PLAIN).is_ok());
-            String::from_utf8_lossy(&out).into_owned()
-        };
-        assert_eq!(written(&groups), "timing\n  warn  clock  hpet\n");
-        assert_eq!(written(&groups[..1]), "");
+        assert_eq!(written(&groups, true), "timing\n  warn  clock  hpet\n");
+        assert_eq!(written(&groups[..1], true), "");
     }
 }

@@ -13,14 +13,12 @@ use crate::remedies;
 pub(super) fn check() -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
     let protocols = read("/proc/net/protocols").unwrap_or_default();
+    let in_kernel = offers(&protocols, "XDP");
+    let bpf_disabled = number("/proc/sys/kernel/unprivileged_bpf_disabled");
     vec![
         kernel(&release),
         packet_sockets(&protocols),
-        xdp(
-            offers(&protocols, "XDP"),
-            may_load_programs(),
-            number("/proc/sys/kernel/unprivileged_bpf_disabled"),
-        ),
+        xdp(in_kernel, may_load_programs(), bpf_disabled),
         tun(),
         offloads(),
     ]
@@ -30,9 +28,8 @@ pub(super) fn check() -> Vec<Finding> {
 const KERNEL_MIN: (u32, u32) = (5, 4);
 
 fn kernel(release: &str) -> Finding {
-    let mut numbers = release
-        .split(['.', '-'])
-        .map(|part| part.parse().unwrap_or(0));
+    let numbers = release.split(['.', '-']);
+    let mut numbers = numbers.map(|part| part.parse().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if version >= KERNEL_MIN || version == (0, 0) {
         return Finding::ok("kernel", release);
@@ -44,9 +41,8 @@ fn kernel(release: &str) -> Finding {
 
 /// Returns whether the kernel's protocol list contains `name`.
 fn offers(protocols: &str, name: &str) -> bool {
-    let names = protocols
-        .lines()
-        .filter_map(|line| line.split_ascii_whitespace().next());
+    let lines = protocols.lines();
+    let names = lines.filter_map(|line| line.split_ascii_whitespace().next());
     names.skip(1).any(|known| known == name)
 }
 
@@ -137,11 +133,12 @@ mod tests {
 
     #[test]
     fn kernels_are_compared_by_number() {
-        assert_eq!(kernel("6.18.44-x").status, Status::Ok);
-        assert_eq!(kernel("5.4.0").status, Status::Ok);
-        assert_eq!(kernel("5.3.18-default").status, Status::Warn);
-        assert_eq!(kernel("4.18.0-553.el8").status, Status::Warn);
-        assert_eq!(kernel("unknown").status, Status::Ok);
+        for release in ["6.18.44-x", "5.4.0", "unknown"] {
+            assert_eq!(kernel(release).status, Status::Ok, "{release}");
+        }
+        for release in ["5.3.18-default", "4.18.0-553.el8"] {
+            assert_eq!(kernel(release).status, Status::Warn, "{release}");
+        }
     }
 
     #[test]

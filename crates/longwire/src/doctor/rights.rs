@@ -30,17 +30,13 @@ pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
         apparmor: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         known: std::fs::symlink_metadata("/proc/self/ns/user").is_ok(),
     });
-    findings.push(if exec_works {
-        namespaces
-    } else {
-        but_exec_fails(namespaces)
-    });
+    findings.push(unless_exec_fails(namespaces, exec_works));
     findings
 }
 
-/// Downgrades the finding that namespaces work, because `exec` still fails.
-fn but_exec_fails(namespaces: Finding) -> Finding {
-    if namespaces.status != Status::Ok {
+/// Downgrades the finding that namespaces work, if `exec` still fails.
+fn unless_exec_fails(namespaces: Finding, exec_works: bool) -> Finding {
+    if exec_works || namespaces.status != Status::Ok {
         return namespaces;
     }
     let found = "allowed by the system, but exec fails (see the next line)";
@@ -117,21 +113,14 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
     const NEEDED: [Capability; 2] = [Capability::NetAdmin, Capability::NetRaw];
     const USEFUL: [Capability; 3] = [Capability::Bpf, Capability::IpcLock, Capability::SysNice];
     let missing = |wanted: &[Capability]| {
-        let missing = wanted
-            .iter()
-            .filter(|capability| !holds(mask, **capability));
-        missing
-            .map(|capability| capability.name())
-            .collect::<Vec<_>>()
-            .join(", ")
+        let missing = wanted.iter().filter(|one| !holds(mask, **one));
+        let names: Vec<_> = missing.map(|capability| capability.name()).collect();
+        names.join(", ")
     };
     let needed = missing(&NEEDED);
     // CAP_SYS_ADMIN implied CAP_BPF before Linux 5.8, and still may.
-    let useful = if holds(mask, Capability::SysAdmin) && scope.is_initial {
-        missing(&USEFUL[1..])
-    } else {
-        missing(&USEFUL)
-    };
+    let implies_bpf = holds(mask, Capability::SysAdmin) && scope.is_initial;
+    let useful = missing(&USEFUL[usize::from(implies_bpf)..]);
     if !needed.is_empty() {
         let exec = if exec_works { "; exec works" } else { "" };
         let (whose, fix) = if scope.owns_network {
@@ -249,10 +238,8 @@ pub(super) fn try_exec(program: &Path) -> Finding {
     match wait(&mut child) {
         Some(true) => {
             let took = started.elapsed().as_millis();
-            Finding::ok(
-                TOPIC,
-                format!("works: created, used and removed a link in {took} ms"),
-            )
+            let found = format!("works: created, used and removed a link in {took} ms");
+            Finding::ok(TOPIC, found)
         }
         Some(false) => failed(message(&mut child)),
         None => failed(format!("did not exit within {} s", TIMEOUT.as_secs())),

@@ -32,10 +32,8 @@ pub(super) fn names(path: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(path) else {
         return Vec::new();
     };
-    let names = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.collect();
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
     names.sort();
     names
 }

@@ -53,11 +53,8 @@ fn clock() -> Finding {
 }
 
 fn timer_slack() -> Finding {
-    let slack = prctl::get_timerslack().unwrap_or(0);
-    let found = format!(
-        "{} by default; Longwire sets 1 ns",
-        micros(f64::from(slack) / 1e3)
-    );
+    let slack = micros(f64::from(prctl::get_timerslack().unwrap_or(0)) / 1e3);
+    let found = format!("{slack} by default; Longwire sets 1 ns");
     Finding::ok("timer slack", found)
 }
 
@@ -175,11 +172,8 @@ mod tests {
         let latencies: Vec<Duration> = (1..=100).map(Duration::from_micros).collect();
         let finding = waking(&latencies);
         assert_eq!(finding.status, Status::Ok);
-        assert!(
-            finding.found.starts_with("median 51.0 us, p99 100 us"),
-            "{}",
-            finding.found
-        );
+        let percentiles = "median 51.0 us, p99 100 us";
+        assert!(finding.found.starts_with(percentiles), "{finding:?}");
         assert_eq!(waking(&[Duration::from_millis(1)]).status, Status::Warn);
         assert_eq!(waking(&[]).status, Status::Ok);
     }
@@ -187,10 +181,8 @@ mod tests {
     #[test]
     fn pauses_are_counted_with_the_longest() {
         let finding = pausing(&[Duration::from_micros(150), Duration::from_millis(2)]);
-        assert_eq!(
-            finding.found,
-            "2 in 200 ms of spinning, at most 2.00 ms, 2.15 ms in total"
-        );
+        let pauses = "2 in 200 ms of spinning, at most 2.00 ms, 2.15 ms in total";
+        assert_eq!(finding.found, pauses);
         assert_eq!(pausing(&[]).status, Status::Ok);
     }
 }

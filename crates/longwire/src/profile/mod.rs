@@ -10,11 +10,11 @@ use longwire_traffic::sizes::FCS_LEN;
 
 use self::service::services;
 use crate::cli::{TrafficArgs, refuse_page};
-use crate::commands::generate::{GenerateArgs, say, start_feed};
+use crate::commands::generate::{GenerateArgs, start_feed};
 use crate::error::EXIT_FIDELITY;
 use crate::receiving::refused;
 use crate::report::finish::write_file;
-use crate::report::output::print_json;
+use crate::report::output::{print_json, print_line};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 
@@ -43,16 +43,14 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     check(args)?;
     refuse_page(args.pump.report.report.as_deref())?;
     let stop = stop_flag()?;
-    let mut tester = tester(args, globals, &stop)?;
+    let tester = &mut tester(args, globals, &stop)?;
     let (profile, traffic) = (&args.profile, &args.traffic);
     let report = match profile.profile {
-        Some(ProfileKind::Y1564) => {
-            ProfileReport::Y1564(y1564(profile, traffic)?.run(&mut tester)?)
-        }
+        Some(ProfileKind::Y1564) => ProfileReport::Y1564(y1564(profile, traffic)?.run(tester)?),
         Some(ProfileKind::Rfc2889) => {
-            ProfileReport::Rfc2889(rfc2889(profile, traffic)?.run(&mut tester)?)
+            ProfileReport::Rfc2889(rfc2889(profile, traffic)?.run(tester)?)
         }
-        _ => ProfileReport::Rfc2544(rfc2544(profile, traffic)?.run(&mut tester)?),
+        _ => ProfileReport::Rfc2544(rfc2544(profile, traffic)?.run(tester)?),
     };
     let kept = write_file(args.pump.report.report.as_deref(), &report);
     if globals.json {
@@ -128,7 +126,9 @@ fn tester<'a>(
         stop,
         start: Box::new(move |feed| Ok(start_feed(&args.pump, feed, &quiet)?.0)),
         progress: Box::new(|trial, outcome| {
-            say(&text::progress(trial, outcome), globals);
+            if globals.talks() {
+                print_line(format_args!("{}", text::progress(trial, outcome)));
+            }
             Ok(())
         }),
     })

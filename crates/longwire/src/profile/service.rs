@@ -70,10 +70,9 @@ fn plain(name: String, cir: BitRate, args: &ProfileArgs) -> Service {
 /// Parses `NAME:cir=10mbit,eir=5mbit,max-delay=20ms`.
 fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
     let wrong = |message: String| Error::usage(format!("--service {text}: {message}"));
-    let (name, rest) = text
-        .split_once(':')
-        .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| wrong("write NAME:cir=RATE,…".to_owned()))?;
+    let named = text.split_once(':').filter(|(name, _)| !name.is_empty());
+    let unnamed = || wrong("write NAME:cir=RATE,…".to_owned());
+    let (name, rest) = named.ok_or_else(unnamed)?;
     let mut cir = None;
     let none = BitRate::from_bits_per_sec(1).ok_or_else(|| wrong("no rate".to_owned()))?;
     let mut service = plain(name.to_owned(), none, args);
@@ -154,9 +153,7 @@ fn below(text: &str, end: u8) -> Result<u8, String> {
 
 /// Parses a size model with `;` between its parameters, because commas separate a service's keys.
 fn sizes(kind: &Kind<Box<dyn SizeModel>>, text: &str) -> Result<Arc<dyn SizeModel>, String> {
-    let text = text.replace(';', ",");
-    let model = kind.parse_with(&text, &FileLoader::default());
-    model
+    kind.parse_with(&text.replace(';', ","), &FileLoader::default())
         .map(Arc::from)
         .map_err(|error| suggest::spec_error(&error))
 }
@@ -164,6 +161,7 @@ fn sizes(kind: &Kind<Box<dyn SizeModel>>, text: &str) -> Result<Arc<dyn SizeMode
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use longwire_testbed::support::rows;
 
     use super::*;
 
@@ -173,68 +171,44 @@ mod tests {
         profile: ProfileArgs,
     }
 
-    fn parsed(arguments: &[&str]) -> Result<Vec<Service>, Error> {
-        let options = Options::try_parse_from([&["test"], arguments].concat());
-        services(&options.expect("options").profile)
+    fn parsed(line: &str) -> Result<Vec<Service>, Error> {
+        let words = ["test"].into_iter().chain(line.split_whitespace());
+        services(&Options::try_parse_from(words).expect("options").profile)
     }
 
     #[test]
     fn services_are_read_or_refused_with_the_reason() {
         let voice = "voice:cir=2mbit,eir=1mbit,sizes=fixed:size=218;fcs=with,max-delay=20ms,\
                      vlan=10:5,dscp=46,excess-priority=1";
-        let found = parsed(&[
-            "--max-loss",
-            "1%",
-            "--service",
-            voice,
-            "--service",
-            "data:cir=9mbit",
-        ]);
-        let found = found.expect("services");
+        let line = format!("--max-loss 1% --service {voice} --service data:cir=9mbit");
+        let found = parsed(&line).expect("services");
         let (voice, data) = (&found[0], &found[1]);
         assert_eq!((voice.limits.delay_us, voice.limits.loss), (20_000.0, 0.01));
-        assert_eq!(
-            voice.sizes.as_ref().and_then(|sizes| sizes.fixed()),
-            Some(214)
-        );
+        assert_eq!(voice.sizes.as_ref().expect("sizes").fixed(), Some(214));
         let excess = voice.excess.expect("colours");
         assert_eq!(excess.vlan.map(|tag| (tag.id, tag.priority)), Some((10, 1)));
         assert_eq!((excess.dscp, voice.committed.dscp), (Some(46), Some(46)));
-        assert_eq!(
-            (data.name.as_str(), data.excess, data.limits.delay_us),
-            ("data", None, 100_000.0)
+        assert_eq!((data.name.as_str(), data.excess), ("data", None));
+        assert_eq!(data.limits.delay_us, 100_000.0);
+        let refused = rows(
+            "
+                                                                | --cir
+            --service x:eir=1mbit                               | cir, the guaranteed rate, is missing
+            --service :cir=1mbit                                | NAME:
+            --service x:cir                                     | 'cir' is not key=value
+            --service x:cir=fast                                | cir:
+            --service x:cir=1mbit,colour=red                    | excess-dscp
+            --service x:cir=1mbit,dscp=64                       | 0 to 63
+            --service x:cir=1mbit,eir=1mbit,excess-priority=1   | needs vlan
+            --service x:cir=1mbit,excess-dscp=1                 | needs eir
+            --service x:cir=1mbit --service x:cir=2mbit         | is given twice
+            --service x:cir=1mbit --cir 1mbit                   | conflict with --service
+            --service x:cir=1mbit --eir 1mbit                   | conflict with --service
+            ",
         );
-        for (arguments, said) in [
-            (&[][..], "--cir"),
-            (
-                &["--service", "x:eir=1mbit"],
-                "cir, the guaranteed rate, is missing",
-            ),
-            (&["--service", ":cir=1mbit"], "NAME:"),
-            (&["--service", "x:cir"], "'cir' is not key=value"),
-            (&["--service", "x:cir=fast"], "cir: "),
-            (&["--service", "x:cir=1mbit,colour=red"], "excess-dscp"),
-            (&["--service", "x:cir=1mbit,dscp=64"], "0 to 63"),
-            (
-                &["--service", "x:cir=1mbit,eir=1mbit,excess-priority=1"],
-                "needs vlan",
-            ),
-            (&["--service", "x:cir=1mbit,excess-dscp=1"], "needs eir"),
-            (
-                &["--service", "x:cir=1mbit", "--service", "x:cir=2mbit"],
-                "is given twice",
-            ),
-            (
-                &["--service", "x:cir=1mbit", "--cir", "1mbit"],
-                "conflict with --service",
-            ),
-            (
-                &["--service", "x:cir=1mbit", "--eir", "1mbit"],
-                "conflict with --service",
-            ),
-        ] {
-            let refused = parsed(arguments).expect_err(said).to_string();
-            assert!(refused.contains(said), "{arguments:?}: {refused}");
+        for [line, said] in refused {
+            let refused = parsed(line).expect_err(said).to_string();
+            assert!(refused.contains(said), "{line}: {refused}");
         }
     }
 }

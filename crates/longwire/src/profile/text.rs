@@ -51,10 +51,8 @@ pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
         micros(delay_us.max),
         micros(*jitter_us)
     );
-    std::iter::once(counts)
-        .chain(unseen)
-        .chain([delay])
-        .collect()
+    let lines = std::iter::once(counts).chain(unseen);
+    lines.chain([delay]).collect()
 }
 
 pub(super) fn print(report: &ProfileReport, globals: &Globals) {
@@ -96,13 +94,6 @@ fn limit(limit: &str, reason: Option<&String>) -> String {
 }
 
 fn print_throughput(sizes: &[SizeReport], paint: Paint) {
-    if sizes.iter().all(|size| size.throughput.is_none()) {
-        return;
-    }
-    println!(
-        "\n{}",
-        paint.bold("Throughput (26.1) and latency at that rate (26.2)")
-    );
     let mut table = Table::headed(
         "bytes | share | frames/s | at 100 % | rate | delay p50 | p99 | max | jitter | limit",
     );
@@ -111,9 +102,8 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
             continue;
         };
         let delay = |value: fn(&LatencyReport) -> f64| {
-            size.latency
-                .as_ref()
-                .map_or("-".to_owned(), |latency| micros(value(latency)))
+            let latency = size.latency.as_ref();
+            latency.map_or("-".to_owned(), |latency| micros(value(latency)))
         };
         table.row(vec![
             size.frame_size.to_string(),
@@ -128,20 +118,14 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
             limit(found.limit, found.reason.as_ref()),
         ]);
     }
-    table.print();
+    table.print_under(paint.bold("Throughput (26.1) and latency at that rate (26.2)"));
 }
 
 fn print_loss(sizes: &[SizeReport], paint: Paint) {
-    if sizes.iter().all(|size| size.loss.is_empty()) {
-        return;
-    }
-    println!(
-        "\n{}",
-        paint.bold("Frame loss rate (26.3), forwarding rate (RFC 2889)")
-    );
     let mut table = Table::headed("bytes | load | sent | received | lost | forwarded/s | ");
     for size in sizes {
         for step in &size.loss {
+            let void = step.void.as_ref();
             table.row(vec![
                 size.frame_size.to_string(),
                 format!("{:.0} %", step.share * 100.0),
@@ -149,20 +133,14 @@ fn print_loss(sizes: &[SizeReport], paint: Paint) {
                 step.received.to_string(),
                 format!("{:.4} %", step.loss * 100.0),
                 format!("{:.0}", step.forwarding_per_s),
-                step.void
-                    .as_ref()
-                    .map_or(String::new(), |reason| format!("void: {reason}")),
+                void.map_or(String::new(), |reason| format!("void: {reason}")),
             ]);
         }
     }
-    table.print();
+    table.print_under(paint.bold("Frame loss rate (26.3), forwarding rate (RFC 2889)"));
 }
 
 fn print_bursts(sizes: &[SizeReport], paint: Paint) {
-    if sizes.iter().all(|size| size.bursts.is_none()) {
-        return;
-    }
-    println!("\n{}", paint.bold("Back-to-back frames (26.4)"));
     let mut table = Table::headed("bytes | frames | shortest | tries | limit");
     for size in sizes {
         let Some(found) = &size.bursts else { continue };
@@ -174,7 +152,7 @@ fn print_bursts(sizes: &[SizeReport], paint: Paint) {
             limit(found.limit, found.reason.as_ref()),
         ]);
     }
-    table.print();
+    table.print_under(paint.bold("Back-to-back frames (26.4)"));
 }
 
 fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
@@ -182,26 +160,19 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
         "RFC 2889: 100 % is {}, trials of {} s",
         report.rate, report.trial_s
     );
-    if !report.forwarding.is_empty() {
-        println!(
-            "\n{}",
-            paint.bold("Forwarding rates (5.1, 5.2), in frames/s")
-        );
-        let mut table = Table::headed("bytes | maximum offered | forwarded | maximum | at load");
-        for found in &report.forwarding {
-            let number =
-                |value: Option<f64>| value.map_or("void".to_owned(), |n| format!("{n:.0}"));
-            let at = found.maximum_at.map(|at| format!("{:.0} %", at * 100.0));
-            table.row(vec![
-                found.frame_size.to_string(),
-                format!("{:.0}", found.whole_frames_per_s),
-                number(found.at_maximum_load_per_s),
-                number(found.maximum_per_s),
-                at.unwrap_or_else(|| "-".to_owned()),
-            ]);
-        }
-        table.print();
+    let mut table = Table::headed("bytes | maximum offered | forwarded | maximum | at load");
+    for found in &report.forwarding {
+        let number = |value: Option<f64>| value.map_or("void".to_owned(), |n| format!("{n:.0}"));
+        let at = found.maximum_at.map(|at| format!("{:.0} %", at * 100.0));
+        table.row(vec![
+            found.frame_size.to_string(),
+            format!("{:.0}", found.whole_frames_per_s),
+            number(found.at_maximum_load_per_s),
+            number(found.maximum_per_s),
+            at.unwrap_or_else(|| "-".to_owned()),
+        ]);
     }
+    table.print_under(paint.bold("Forwarding rates (5.1, 5.2), in frames/s"));
     if let Some(found) = &report.caching {
         println!(
             "\n{}: {} of {} addresses ({})",

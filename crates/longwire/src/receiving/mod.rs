@@ -38,15 +38,11 @@ impl Receivers {
         let ports = args.ports(outputs.len())?;
         let mut running = Vec::new();
         for ((port, namespace), output) in ports.into_iter().zip(outputs) {
-            let ignored = args.receive_ignore.unwrap_or_default();
-            let (log, sent) = sent_log(&output.port.name, ignored);
+            let (log, sent) = sent_log(&output.port.name, args.receive_ignore.unwrap_or_default());
             output.sent = Some(log);
             let receiver = receive(port, namespace, sent)?;
-            if globals.verbose {
-                receiver
-                    .notes()
-                    .iter()
-                    .for_each(|note| print_line(format_args!("{note}")));
+            for note in receiver.notes().iter().filter(|_| globals.verbose) {
+                print_line(format_args!("{note}"));
             }
             running.push(receiver);
         }

@@ -30,14 +30,12 @@ pub fn write(
         let left_out = format!("{} excluded by the filter", count(report.left_out));
         lines.line("", &left_out)?;
     }
-    let unseen = counted(
-        &[
-            ("ring full", report.unseen.ring_full),
-            ("too long", report.unseen.too_long),
-            ("unusable", report.unseen.unusable),
-        ],
-        all,
-    );
+    let unseen = [
+        ("ring full", report.unseen.ring_full),
+        ("too long", report.unseen.too_long),
+        ("unusable", report.unseen.unusable),
+    ];
+    let unseen = counted(&unseen, all);
     if !unseen.is_empty() {
         lines.wrong("not seen", &unseen)?;
     }
@@ -57,10 +55,8 @@ pub fn write(
         lines.stream(stream, all)?;
     }
     if let Some(more) = report.streams.len().checked_sub(STREAMS_SHOWN + 1) {
-        lines.line(
-            "",
-            &format!("{}: see --json", count_of(more as u64 + 1, "more stream")),
-        )?;
+        let more = count_of(more as u64 + 1, "more stream");
+        lines.line("", &format!("{more}: see --json"))?;
     }
     lines.machine(report)?;
     if let Some(error) = &report.error {
@@ -103,9 +99,8 @@ fn summary(report: &ReceiveReport) -> String {
 /// Formats counts with their names; counts that are 0 only with `all`.
 fn counted(counts: &[(&str, u64)], all: bool) -> String {
     let shown = counts.iter().filter(|(_, n)| all || *n > 0);
-    let parts: Vec<String> = shown
-        .map(|(name, n)| format!("{name} {}", count(*n)))
-        .collect();
+    let parts = shown.map(|(name, n)| format!("{name} {}", count(*n)));
+    let parts: Vec<String> = parts.collect();
     parts.join(", ")
 }
 
@@ -120,8 +115,7 @@ impl<W: Write> Lines<'_, W> {
     }
 
     fn wrong(&mut self, name: &str, text: &str) -> io::Result<()> {
-        let text = self.paint.bad(text);
-        self.line(name, &text)
+        self.line(name, &self.paint.bad(text))
     }
 
     fn heading(&mut self, text: &str) -> io::Result<()> {
@@ -218,13 +212,11 @@ impl<W: Write> Lines<'_, W> {
     }
 
     fn counts(&mut self, text: &str) -> io::Result<()> {
-        match text {
-            "" => self.line("  loss, disorder", "none"),
-            text => {
-                let text = self.paint.warn(text);
-                self.line("  loss, disorder", &text)
-            }
-        }
+        let text = match text {
+            "" => "none".to_owned(),
+            text => self.paint.warn(text),
+        };
+        self.line("  loss, disorder", &text)
     }
 
     fn machine(&mut self, report: &ReceiveReport) -> io::Result<()> {
@@ -240,8 +232,7 @@ impl<W: Write> Lines<'_, W> {
             self.line("machine", &text)?;
         }
         if let Some(stolen) = report.stolen_s.filter(|stolen| *stolen > 0.0) {
-            let text = format!("{stolen:.2} s of steal time");
-            self.line("machine", &text)?;
+            self.line("machine", &format!("{stolen:.2} s of steal time"))?;
         }
         Ok(())
     }

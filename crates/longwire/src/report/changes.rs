@@ -15,9 +15,8 @@ pub(super) fn change_lines(changes: &Changes) -> Vec<String> {
         _ if made <= CHANGES_MAX as u64 => changes.made.iter().map(change_line).collect(),
         _ => {
             let made = format!("{}: -v lists them", count_of(made, "change"));
-            std::iter::once(made)
-                .chain(failed.map(change_line))
-                .collect()
+            let failed = failed.map(change_line);
+            std::iter::once(made).chain(failed).collect()
         }
     }
 }

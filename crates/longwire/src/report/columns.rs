@@ -60,14 +60,10 @@ impl<'a, T> Columns<'a, T> {
             hidden: all.len().saturating_sub(COLUMNS_MAX) as u64,
         };
         let plain = Tone::Plain;
-        table.row("in", "packets", plain, |item| {
-            count(traffic(item).packets_in)
-        });
-        table.row("in", "bytes", plain, |item| count(traffic(item).bytes_in));
-        table.row("out", "packets", plain, |item| {
-            count(traffic(item).packets_out)
-        });
-        table.row("out", "bytes", plain, |item| count(traffic(item).bytes_out));
+        table.row("in", "packets", plain, |it| count(traffic(it).packets_in));
+        table.row("in", "bytes", plain, |it| count(traffic(it).bytes_in));
+        table.row("out", "packets", plain, |it| count(traffic(it).packets_out));
+        table.row("out", "bytes", plain, |it| count(traffic(it).bytes_out));
         table
     }
 
@@ -100,8 +96,7 @@ impl<'a, T> Columns<'a, T> {
         if self.names.is_empty() {
             return Ok(());
         }
-        let groups = self.rows.iter().map(|row| row.group);
-        let group_width = width(groups.chain([self.noun]));
+        let group_width = width(self.rows.iter().map(|row| row.group).chain([self.noun]));
         let name_width = width(self.rows.iter().map(|row| row.name.as_str()));
         let cell_width = |(index, name): (usize, &&str)| {
             let cells = self.rows.iter().map(|row| row.cells[index].as_str());
@@ -110,8 +105,7 @@ impl<'a, T> Columns<'a, T> {
         let widths: Vec<usize> = self.names.iter().enumerate().map(cell_width).collect();
         write!(out, "{:group_width$} {:name_width$}", self.noun, "")?;
         for (name, width) in self.names.iter().zip(&widths) {
-            let name = format!("{name:>width$}");
-            write!(out, "  {}", paint.bold(name))?;
+            write!(out, "  {}", paint.bold(format!("{name:>width$}")))?;
         }
         writeln!(out)?;
         let mut last_group = "";

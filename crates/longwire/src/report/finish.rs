@@ -40,21 +40,6 @@ impl ReportStream {
     }
 }
 
-/// Writes the report of a run without changes and prints each unmet condition on stderr. Returns
-/// the exit code: 1 if the run ended early or the report file cannot be written, 3 if `--require`
-/// is not met, 4 if it fails only because the run is nearly faithful, otherwise 0.
-///
-/// # Errors
-/// If the report cannot be written.
-pub fn finish(
-    report: &RunReport,
-    args: &ReportArgs,
-    globals: &Globals,
-    place: ReportStream,
-) -> Result<ExitCode, Error> {
-    finish_as(report, &Ending::of(report), args, globals, place)
-}
-
 /// If a plugin never returns to the main thread, ends the program with a report that contains only
 /// the error. For commands that call plugins on the main thread.
 pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: ReportStream) {
@@ -65,25 +50,31 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: R
             error: Some(error),
             ..RunReport::default()
         };
-        if let Err(error) = finish(&report, &args, &globals, place) {
+        let ending = Ending {
+            place,
+            ..Ending::of(&report)
+        };
+        if let Err(error) = finish(&report, &ending, &args, &globals) {
             print_line(format_args!("error: {error}"));
         }
     });
 }
 
-/// Like [`finish`], for a command whose JSON contains more than the report. A closed output affects
-/// neither the file nor the exit code.
+/// Writes the report of a run, as JSON from `json`, and prints each unmet condition on stderr. A
+/// closed output affects neither the file nor the exit code.
+///
+/// Returns the exit code: 1 if the run ended early or the report file cannot be written, 3 if
+/// `--require` is not met, 4 if it fails only because the run is nearly faithful, otherwise 0.
 ///
 /// # Errors
 /// If the report cannot be written.
-pub fn finish_as(
+pub fn finish(
     json: &impl Serialize,
     ending: &Ending<'_>,
     args: &ReportArgs,
     globals: &Globals,
-    place: ReportStream,
 ) -> Result<ExitCode, Error> {
-    let report = ending.run;
+    let (report, place) = (ending.run, ending.place);
     let verdict = Verdict::of(report);
     let grade = verdict.grade;
     let json = &Document::new(json, verdict);
@@ -247,14 +238,12 @@ impl<T> Document<'_, T> {
         let mut words = env::args_os();
         let program = words.next().unwrap_or_default();
         let program = Path::new(&program).file_name().unwrap_or_default();
+        let program = program.to_string_lossy().into_owned();
         let words = words.map(|word| word.to_string_lossy().into_owned());
         Document {
             report,
             verdict,
-            command: [program.to_string_lossy().into_owned()]
-                .into_iter()
-                .chain(words)
-                .collect(),
+            command: std::iter::once(program).chain(words).collect(),
             version: env!("CARGO_PKG_VERSION"),
         }
     }

@@ -45,8 +45,7 @@ impl Live {
             let line = format!("{:>6.0} s  {}", report.duration_s, parts.join("   "));
             self.line.say(&line);
         }
-        let seen = rows.iter().map(|row| row.bytes_out);
-        self.last = Some((now, seen.collect()));
+        self.last = Some((now, rows.iter().map(|row| row.bytes_out).collect()));
     }
 
     /// Clears the line, so that the report starts in column 1.
@@ -118,8 +117,7 @@ fn rows(report: &RunReport) -> Vec<LiveRow<'_>> {
 
 /// Formats a row's part of the line.
 fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
-    let bytes = row.bytes_out.saturating_sub(seen);
-    let bits = bytes as f64 * 8.0 / since.as_secs_f64();
+    let bits = row.bytes_out.saturating_sub(seen) as f64 * 8.0 / since.as_secs_f64();
     let mut text = format!("{} {}", row.name, rate(bits));
     if row.drops > 0 {
         text += &format!(", {} dropped", count(row.drops));

@@ -17,10 +17,8 @@ pub(super) struct Overload<'a> {
 impl Overload<'_> {
     /// Returns the overloaded links; `None` if the network kept up.
     pub fn of(links: &[LinkReport]) -> Option<Overload<'_>> {
-        let behind = links
-            .iter()
-            .filter(|row| row.handovers.overload > 0)
-            .count();
+        let late = links.iter().filter(|row| row.handovers.overload > 0);
+        let behind = late.count();
         let used = links.iter().filter(|row| row.traffic.packets_out > 0);
         let mut used: Vec<&LinkReport> = used.collect();
         used.sort_by(|a, b| share_late(a).total_cmp(&share_late(b)));
@@ -66,8 +64,7 @@ impl Overload<'_> {
 
 /// Returns the fraction of a link's frames that were released late, from 0 to 1.
 fn share_late(row: &LinkReport) -> f64 {
-    let frames = row.traffic.packets_out.max(1);
-    (late(row) as f64 / frames as f64).min(1.0)
+    (late(row) as f64 / row.traffic.packets_out.max(1) as f64).min(1.0)
 }
 
 /// Returns the number of a link's frames that were released late, for any reason.

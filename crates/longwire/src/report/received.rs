@@ -14,10 +14,9 @@ use crate::receiving::{ReceivedByLink, text};
 
 /// Returns a line per receiver.
 pub(super) fn lines(links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
-    let received = links.iter().filter_map(|link| {
-        let received = received.get(&link.name)?;
-        Some(summary(link, received))
-    });
+    let received = links
+        .iter()
+        .filter_map(|link| Some(summary(link, received.get(&link.name)?)));
     received.collect()
 }
 
@@ -42,8 +41,7 @@ pub(super) fn write(
 
 /// Returns the frame counts along the path.
 fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
-    let dropped = link.drops.total();
-    let emulated = match dropped {
+    let emulated = match link.drops.total() {
         0 => String::new(),
         dropped => format!(", {} dropped by the emulated link", count(dropped)),
     };
@@ -55,11 +53,9 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
         (failed, "lost by the sending port"),
         (received.unseen.total(), "not seen by the receiver"),
     ];
-    let ends: Vec<String> = ends
-        .iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, place)| format!("{} {place}", count(*n)))
-        .collect();
+    let ends = ends.iter().filter(|(n, _)| *n > 0);
+    let ends = ends.map(|(n, place)| format!("{} {place}", count(*n)));
+    let ends: Vec<String> = ends.collect();
     let missing = if ends.is_empty() {
         format!("{} lost by the network", count(lost))
     } else {

@@ -33,10 +33,9 @@ pub(super) fn write_inputs(
 
 /// Formats each input as a line, without counts that are 0, followed by its warnings.
 pub(super) fn lines(inputs: &[InputReport]) -> Vec<String> {
-    let lines = inputs.iter().flat_map(|input| {
-        let notes = input.notes.iter().cloned();
-        std::iter::once(line(input, false)).chain(notes)
-    });
+    let lines = inputs
+        .iter()
+        .flat_map(|input| std::iter::once(line(input, false)).chain(input.notes.iter().cloned()));
     lines.collect()
 }
 
@@ -107,18 +106,12 @@ impl ReplayLine {
         /// Length of a complete bar.
         const WHOLE: u64 = 10_000;
         let report = snapshot();
-        let sent = report
-            .links
-            .iter()
-            .map(|link| link.traffic.packets_out)
-            .sum();
-        match report.progress() {
-            Some(fraction) => {
-                let done = (fraction * WHOLE as f64) as u64;
-                self.progress.at(done, Some(WHOLE));
-            }
-            None => self.progress.at(sent, None),
-        }
+        let sent = report.links.iter().map(|link| link.traffic.packets_out);
+        let (done, all) = match report.progress() {
+            Some(fraction) => ((fraction * WHOLE as f64) as u64, Some(WHOLE)),
+            None => (sent.sum(), None),
+        };
+        self.progress.at(done, all);
     }
 
     /// Clears the bar.

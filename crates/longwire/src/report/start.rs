@@ -77,8 +77,7 @@ impl Announcement {
 
     /// Describes the outputs, each with its link if there is one.
     pub fn sending(to: &[String], links: Announcement) -> Announcement {
-        let sending = format!("sending to {}", to.join(", "));
-        let lines = std::iter::once(sending).chain(links.lines);
+        let lines = std::iter::once(format!("sending to {}", to.join(", "))).chain(links.lines);
         Announcement {
             lines: vec![lines.collect::<Vec<_>>().join("; ")],
             warnings: links.warnings,
@@ -211,12 +210,10 @@ fn warnings_of(config: &LinkConfig) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn link(rate: &str, queue: Option<&str>, delay: &str, order: &str) -> LinkConfig {
-        let queue = queue.map_or(String::new(), |queue| format!("queue={queue}"));
-        let spec = format!("rate={rate} {queue} delay={delay} order={order}");
-        let spec: LinkSpec = spec.parse().unwrap_or_else(|error| panic!("{error}"));
-        spec.build(&NoLoader)
-            .unwrap_or_else(|error| panic!("{error}"))
+    fn link(options: &str) -> LinkConfig {
+        let spec: LinkSpec = options.parse().unwrap_or_else(|error| panic!("{error}"));
+        let built = spec.build(&NoLoader);
+        built.unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn brief(links: &[(&str, &LinkConfig)]) -> Vec<(String, String)> {
@@ -225,40 +222,31 @@ mod tests {
 
     #[test]
     fn one_line_has_both_directions_and_the_derived_queue() {
-        let one = link("10mbit", None, "20ms", "in-order");
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let one = link("rate=10mbit delay=20ms");
         let same = [("link.up", &one), ("link.down", &one)];
-        let text = "rate 10mbit, queue 125000b (derived), delay 20ms".to_owned();
-        assert_eq!(
-            brief(&same),
-            [("link, each direction".to_owned(), text.clone())]
-        );
-        let slow = link("1mbit", Some("20p"), "20ms", "in-order");
-        let plain = link("unlimited", None, "0", "in-order");
+        let text = "rate 10mbit, queue 125000b (derived), delay 20ms";
+        assert_eq!(brief(&same), [pair("link, each direction", text)]);
+        let slow = link("rate=1mbit queue=20p delay=20ms");
+        let plain = link("rate=unlimited delay=0");
         let apart = [("link.up", &slow), ("link.down", &plain), ("out1", &one)];
-        let found = brief(&apart);
-        let found: Vec<&str> = found.iter().flat_map(|(a, b)| [&**a, &**b]).collect();
         assert_eq!(
-            found,
+            brief(&apart),
             [
-                "link.up",
-                "rate 1mbit, queue 20p, delay 20ms",
-                "link.down",
-                "unlimited rate, no delay, no loss",
-                "out1",
-                text.as_str(),
+                pair("link.up", "rate 1mbit, queue 20p, delay 20ms"),
+                pair("link.down", "unlimited rate, no delay, no loss"),
+                pair("out1", text),
             ]
         );
     }
 
     #[test]
     fn a_derived_queue_is_marked_as_derived() {
-        let derived = line(&link("10mbit", None, "20ms", "in-order"));
+        let derived = line(&link("rate=10mbit delay=20ms"));
         assert!(derived.contains("rate 10mbit"), "{derived}");
-        assert!(
-            derived.contains("(derived from rate and delay)"),
-            "{derived}"
-        );
-        let given = line(&link("10mbit", Some("100p"), "20ms", "in-order"));
+        let mark = "(derived from rate and delay)";
+        assert!(derived.contains(mark), "{derived}");
+        let given = line(&link("rate=10mbit queue=100p delay=20ms"));
         assert!(given.contains("queue 100p,"), "{given}");
         assert!(!given.contains("derived"), "{given}");
     }
@@ -266,38 +254,28 @@ mod tests {
     #[test]
     fn a_warning_about_an_undersized_queue_has_a_sufficient_size() {
         // 10 Mbit/s for 40 ms: 50,000 bytes, 34 full frames.
-        let small = link("10mbit", Some("10p"), "20ms", "in-order");
-        let up = |config| warnings(std::iter::once(("up", config)));
-        let said = up(&small);
+        let up = |options: &str| warnings(std::iter::once(("up", &link(options))));
+        let said = up("rate=10mbit queue=10p delay=20ms");
         assert_eq!(said.len(), 1);
         let text = "up: a queue of 10p is too small";
         assert!(said[0].starts_with(text), "{said:?}");
         assert!(said[0].ends_with("34p suffices"), "{said:?}");
-        assert!(up(&link("10mbit", Some("34p"), "20ms", "in-order")).is_empty());
+        assert!(up("rate=10mbit queue=34p delay=20ms").is_empty());
+        let jitter = "rate=10mbit delay=uniform:min=10ms,max=20ms order=";
+        assert_eq!(up(&format!("{jitter}in-order")).len(), 1);
+        assert_eq!(up(&format!("{jitter}reorder")).len(), 0);
     }
 
     #[test]
     fn doubtful_values_are_warned_of_once() {
-        let doubtful = link("10mbps", None, "20ms", "in-order");
-        let both = [("link.up", &doubtful), ("link.down", &doubtful)];
-        let said = warnings(both.into_iter());
-        assert_eq!(said.len(), 1, "{said:?}");
-        let text = "link, each direction: rate: 10mbps is 80mbit";
-        assert!(said[0].starts_with(text), "{said:?}");
-        let plain = link("10mbit", None, "20ms", "in-order");
-        let said = warnings([("link.up", &plain), both[1]].into_iter());
-        let text = "link.down: rate: 10mbps is 80mbit";
-        assert!(said.len() == 1 && said[0].starts_with(text), "{said:?}");
-    }
-
-    #[test]
-    fn jitter_in_order_is_warned_of() {
-        let jitter = "uniform:min=10ms,max=20ms";
-        let found = |order| {
-            let config = link("10mbit", None, jitter, order);
-            warnings(std::iter::once(("up", &config))).len()
-        };
-        assert_eq!(found("in-order"), 1);
-        assert_eq!(found("reorder"), 0);
+        let doubtful = link("rate=10mbps delay=20ms");
+        let plain = link("rate=10mbit delay=20ms");
+        for (up, text) in [
+            (&doubtful, "link, each direction: rate: 10mbps is 80mbit"),
+            (&plain, "link.down: rate: 10mbps is 80mbit"),
+        ] {
+            let said = warnings([("link.up", up), ("link.down", &doubtful)].into_iter());
+            assert!(said.len() == 1 && said[0].starts_with(text), "{said:?}");
+        }
     }
 }

@@ -49,8 +49,7 @@ impl Summary {
         let rows = report.links.iter().map(|link| {
             // A network shows frames in flight in a separate line.
             let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
-            let effects = link.effects.counted();
-            let effects = effects.map(|(counter, n)| (counter.name, n));
+            let effects = link.effects.counted().map(|(counter, n)| (counter.name, n));
             let drops = link.drops.nonzero();
             SummaryRow {
                 name: link.name.clone(),
@@ -153,8 +152,7 @@ impl SummaryRow {
             _ => paint.warn(format_args!("{} ({share}): {reasons}", count(dropped))),
         };
         let others = self.others.iter().filter(|(_, n)| **n > 0);
-        let others = others.map(|(name, n)| reason((name, *n)));
-        let others = std::iter::once(text).chain(others);
+        let others = std::iter::once(text).chain(others.map(|(name, n)| reason((name, *n))));
         others.collect::<Vec<_>>().join("; ")
     }
 }
@@ -207,35 +205,32 @@ fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
 /// Returns remarks on frames without a rule, shifted arrivals, unrecorded events and frames dropped
 /// by the switch.
 pub(super) fn findings(run: &RunReport) -> Vec<String> {
-    let unmatched = run.counts.unmatched_dropped;
-    let unmatched = (unmatched > 0)
-        .then(|| format!("{} dropped: no matching rule", count_of(unmatched, "frame")));
-    let (moved, unrecorded) = (run.counts.moved, run.counts.unrecorded);
-    let moved = (moved > 0).then(|| {
-        format!(
-            "{} read too late, so their arrival was shifted",
-            count_of(moved, "frame")
-        )
-    });
-    let unrecorded = (unrecorded > 0).then(|| {
-        format!(
-            "{} not recorded: the disk was too slow",
-            count_of(unrecorded, "row")
-        )
-    });
-    let switch = &run.switch;
+    let (counts, switch) = (&run.counts, &run.switch);
+    let mut found = Vec::new();
+    if counts.unmatched_dropped > 0 {
+        let frames = count_of(counts.unmatched_dropped, "frame");
+        found.push(format!("{frames} dropped: no matching rule"));
+    }
+    if counts.moved > 0 {
+        let frames = count_of(counts.moved, "frame");
+        found.push(format!(
+            "{frames} read too late, so their arrival was shifted"
+        ));
+    }
+    if counts.unrecorded > 0 {
+        let rows = count_of(counts.unrecorded, "row");
+        found.push(format!("{rows} not recorded: the disk was too slow"));
+    }
     let unsent: Vec<String> = switch.not_forwarded.nonzero().map(reason).collect();
-    let unsent =
-        (!unsent.is_empty()).then(|| format!("not forwarded by the switch: {}", unsent.join(", ")));
-    let signs = switch.loop_signs;
-    let signs = (signs > 0).then(|| {
-        format!(
-            "possible loop between ports, detected {}",
-            count_of(signs, "time")
-        )
-    });
-    let all = [unmatched, moved, unrecorded, unsent, signs];
-    all.into_iter().flatten().collect()
+    if !unsent.is_empty() {
+        let reasons = unsent.join(", ");
+        found.push(format!("not forwarded by the switch: {reasons}"));
+    }
+    if switch.loop_signs > 0 {
+        let times = count_of(switch.loop_signs, "time");
+        found.push(format!("possible loop between ports, detected {times}"));
+    }
+    found
 }
 
 #[cfg(test)]

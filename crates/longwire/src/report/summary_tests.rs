@@ -32,11 +32,8 @@ fn written(report: &RunReport) -> Vec<String> {
 
 #[test]
 fn a_link_has_a_row_for_each_direction_and_a_sentence() {
-    let mut up = link(
-        "link.up",
-        5_000,
-        [("loss", 2), ("mtu", 0), ("queue_full", 10)].into(),
-    );
+    let drops = [("loss", 2), ("mtu", 0), ("queue_full", 10)];
+    let mut up = link("link.up", 5_000, drops.into());
     up.traffic.packets_out -= 3;
     up.in_flight = 3;
     up.effects.corrupted = 7;
@@ -81,19 +78,16 @@ fn the_busiest_of_many_links_are_shown_and_the_sum_of_the_others() {
 
 #[test]
 fn a_summary_has_at_most_ten_lines() {
+    let drops = [("a", 4), ("b", 3), ("c", 2), ("d", 1), ("e", 1)];
+    let artifacts = [
+        ("late", 100),
+        ("memory", 100),
+        ("ring_full", 100),
+        ("too_long", 9),
+    ];
     let late = |name: &str| LinkReport {
-        artifacts: [
-            ("late", 100),
-            ("memory", 100),
-            ("ring_full", 100),
-            ("too_long", 9),
-        ]
-        .into(),
-        ..link(
-            name,
-            1_000,
-            [("a", 4), ("b", 3), ("c", 2), ("d", 1), ("e", 1)].into(),
-        )
+        artifacts: artifacts.into(),
+        ..link(name, 1_000, drops.into())
     };
     let input = InputReport {
         name: "trace.pcap".to_owned(),
@@ -117,14 +111,8 @@ fn a_summary_has_at_most_ten_lines() {
         ..report
     };
     let lines = written(&report);
-    let remarks = [
-        "trace.pcap",
-        "note 0",
-        "note 1",
-        "note 2",
-        "17 more lines: -v prints the full report",
-    ];
-    assert_eq!(lines[2..7], remarks);
+    assert_eq!(lines[2..6], ["trace.pcap", "note 0", "note 1", "note 2"]);
+    assert_eq!(lines[6], "17 more lines: -v prints the full report");
     assert!(lines[7].contains("not faithful"), "{lines:#?}");
     // Causes of loss come before causes of lateness.
     assert!(lines[8].starts_with("  memory: "), "{lines:#?}");

@@ -92,10 +92,8 @@ fn write_links(out: &mut impl Write, links: &[LinkReport], paint: Paint) -> io::
     let queued = |of: fn(&QueueLengths) -> u64| {
         move |link: &LinkReport| link.queue.map_or("-".to_owned(), |queue| count(of(&queue)))
     };
-    let (packets, bytes) = (
-        queued(|queue| queue.queue_packets_max),
-        queued(|queue| queue.queue_bytes_max),
-    );
+    let packets = queued(|queue| queue.queue_packets_max);
+    let bytes = queued(|queue| queue.queue_bytes_max);
     table.row("queue", "max packets", Tone::Plain, packets);
     table.row("queue", "max bytes", Tone::Plain, bytes);
     for distribution in &DISTRIBUTIONS {
@@ -141,14 +139,12 @@ fn departures(table: &mut Columns<'_, LinkReport>, distribution: &Distribution) 
 }
 
 fn drift(link: &LinkReport) -> String {
-    let departures = link.departures.as_ref();
-    let drift = departures.and_then(|found| found.drift_ppm);
+    let drift = link.departures.as_ref().and_then(|found| found.drift_ppm);
     drift.map_or("-".to_owned(), |drift| format!("{drift:.3} ppm"))
 }
 
 fn stamps(link: &LinkReport) -> String {
-    let stamps = link.send_stamps.as_ref();
-    stamps.map_or("-".to_owned(), |found| {
+    link.send_stamps.as_ref().map_or("-".to_owned(), |found| {
         format!("{} by {}", count(found.count), found.by)
     })
 }
@@ -214,10 +210,8 @@ fn write_run(out: &mut impl Write, run: &RunReport, paint: Paint) -> io::Result<
 
 /// Returns the union of the counter names.
 fn names_of<'a>(counts: impl Iterator<Item = &'a NamedCounts>) -> BTreeSet<&'a str> {
-    counts
-        .flat_map(|counts| counts.keys())
-        .map(AsRef::as_ref)
-        .collect()
+    let names = counts.flat_map(|counts| counts.keys());
+    names.map(AsRef::as_ref).collect()
 }
 
 /// Formats a count with its percentage of the total: `12 (0.10%)`.

@@ -131,14 +131,9 @@ const CAUSES: [Cause; 10] = [
     |found| joined(found.peers().filter_map(outages_of), ", "),
     |found| found.report.links.iter().find_map(unaccounted),
     |found| {
-        let wrong = found
-            .undelivered
-            .as_ref()
-            .filter(|none| !none.asked_for())?;
-        Some(format!(
-            "the configuration passes no frame: {}",
-            wrong.line()
-        ))
+        let wrong = found.undelivered.as_ref()?;
+        let line = format!("the configuration passes no frame: {}", wrong.line());
+        (!wrong.asked_for()).then_some(line)
     },
     |found| {
         let stops = found.report.stops.count > 0 && (found.loses_many() || found.is_late());
@@ -156,25 +151,22 @@ const CAUSES: [Cause; 10] = [
 impl<'a> Findings<'a> {
     fn of(report: &'a RunReport) -> Findings<'a> {
         let places = Place::measured(report);
-        let shares = places.iter().map(|place| {
-            let own = place.count(Artifact::is_own) as f64;
-            own / frames(place)
-        });
+        let shares = places
+            .iter()
+            .map(|place| place.count(Artifact::is_own) as f64 / frames(place));
         let delays = places.iter().filter_map(lateness_of);
         let delays: Vec<Spread> = delays.map(|[_, own]| own).collect();
         let excess = delays.iter().map(|own| own.mean - own.p50);
-        let added = delays.iter().map(|own| AddedDelay {
-            mean: own.mean,
-            p99: own.p99,
-        });
+        let worst = delays.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
         Findings {
             report,
             undelivered: UndeliveredFrames::of(report),
             own: in_words(&places, Artifact::is_own),
             share: shares.fold(0.0, f64::max),
-            added: added
-                .max_by(|a, b| a.mean.total_cmp(&b.mean))
-                .unwrap_or_default(),
+            added: worst.map_or_else(AddedDelay::default, |own| AddedDelay {
+                mean: own.mean,
+                p99: own.p99,
+            }),
             excess: excess.fold(0.0, f64::max),
             places,
         }
@@ -196,11 +188,8 @@ impl<'a> Findings<'a> {
             return (Grade::NearlyFaithful, line);
         }
         if self.report.frames_in() == 0 && own.is_empty() {
-            let happened = if self.report.inputs.is_empty() {
-                "arrived"
-            } else {
-                "was sent"
-            };
+            let replays = !self.report.inputs.is_empty();
+            let happened = if replays { "was sent" } else { "arrived" };
             return (Grade::NoFrames, format!("no verdict: no frame {happened}"));
         }
         let own = if own.is_empty() { "no artifacts" } else { &own };
@@ -264,20 +253,12 @@ impl<'a> Findings<'a> {
         if let Some(undelivered) = &self.undelivered {
             return undelivered.line();
         }
-        let lateness = lateness(
-            self.places
-                .iter()
-                .filter_map(lateness_of)
-                .map(|[all, _]| all),
-        );
-        let in_time = || {
-            if report.inputs.is_empty() || report.virtual_time {
-                IN_TIME.to_owned()
-            } else {
-                as_fast_as_taken(report)
-            }
+        let all = self.places.iter().filter_map(lateness_of);
+        let lateness = match lateness(all.map(|[all, _]| all)) {
+            Some(lateness) => lateness,
+            None if report.inputs.is_empty() || report.virtual_time => IN_TIME.to_owned(),
+            None => as_fast_as_taken(report),
         };
-        let lateness = lateness.unwrap_or_else(in_time);
         let (frames, _) = sent(report);
         format!("{} delivered, {lateness}", count_of(frames, "frame"))
     }
@@ -357,9 +338,8 @@ fn stopped_early(report: &RunReport) -> Option<String> {
     }
     let read: u64 = report.links.iter().map(|link| link.in_flight).sum();
     let done = report.progress();
-    let done = done.map_or(String::new(), |done| {
-        format!(" at {} of its input", percent(done))
-    });
+    let done = done.map(|done| format!(" at {} of its input", percent(done)));
+    let done = done.unwrap_or_default();
     let (frames, _) = sent(report);
     Some(format!(
         "the replay was stopped{done}: {} sent, {} read but not sent",
@@ -371,8 +351,7 @@ fn stopped_early(report: &RunReport) -> Option<String> {
 /// Describes unaccounted frames of a link without deliveries: neither dropped by a model, nor
 /// artifacts, nor in flight.
 fn unaccounted(link: &LinkReport) -> Option<String> {
-    let artifacts = Place::Link(link).artifacts().total();
-    let seen = link.drops.total() + artifacts + link.in_flight;
+    let seen = link.drops.total() + Place::Link(link).artifacts().total() + link.in_flight;
     let unseen = link.traffic.packets_in.saturating_sub(seen);
     (link.traffic.packets_out == 0 && unseen > 0).then(|| {
         format!(
@@ -394,11 +373,8 @@ fn outages_of(peer: &PeerReport) -> Option<String> {
         0 => String::new(),
         unsent => format!("; {} to it not sent", count_of(unsent, "frame")),
     };
-    let times = times(peer.outages);
-    Some(format!(
-        "host {} stopped responding {times}{unsent}",
-        peer.name
-    ))
+    let (name, times) = (&peer.name, times(peer.outages));
+    Some(format!("host {name} stopped responding {times}{unsent}"))
 }
 
 /// Describes lost ports and the frames lost with them, if any.
@@ -413,11 +389,8 @@ fn lost_ports(report: &RunReport) -> Option<String> {
     let links = report.links.iter();
     let frames = links.map(|link| link.drops.of(DropReason::PortLost.name()));
     let frames = frames.sum::<u64>() + report.counts.port_lost;
-    let ports = joined(ports, ", ")?;
-    Some(format!(
-        "{ports}; {} for it dropped",
-        count_of(frames, "frame")
-    ))
+    let (ports, frames) = (joined(ports, ", ")?, count_of(frames, "frame"));
+    Some(format!("{ports}; {frames} for it dropped"))
 }
 
 /// Summarises how often the process was stopped.
@@ -445,17 +418,13 @@ fn times(n: u64) -> String {
 /// Returns hints, most important causes first, because not all may fit.
 fn hints(report: &RunReport, found: &Findings<'_>) -> Vec<String> {
     let happened = |kind| happened(&found.places, kind);
-    let is_effect = |kind: Artifact| {
-        matches!(
-            kind,
-            Artifact::Late | Artifact::LatePaused | Artifact::LateStart
-        )
-    };
+    let effects = [Artifact::Late, Artifact::LatePaused, Artifact::LateStart];
     let undelivered = found.undelivered.as_ref();
     let mut hints = undelivered.map_or_else(Vec::new, UndeliveredFrames::hints);
-    hints.extend(artifacts::hints(|kind| happened(kind) && !is_effect(kind)));
+    let is_effect = |kind: &Artifact| effects.contains(kind);
+    hints.extend(artifacts::hints(|kind| happened(kind) && !is_effect(&kind)));
     hints.extend(machine_hints(report, happened));
-    hints.extend(artifacts::hints(|kind| happened(kind) && is_effect(kind)));
+    hints.extend(artifacts::hints(|kind| happened(kind) && is_effect(&kind)));
     let hosts = report.hosts.as_ref();
     let overflows = hosts.map_or(0, |hosts| hosts.receive_overflows);
     hints.extend((overflows > 0).then(|| {

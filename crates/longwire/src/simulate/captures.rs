@@ -7,7 +7,7 @@ use longwire_capture::{Batches, CaptureReader, CaptureWriter, Record, RecordCoun
 use longwire_engine::Nanos;
 use longwire_io::rights;
 use longwire_packet::bridge::PortIndex;
-use longwire_packet::sides::Sides;
+use longwire_packet::sides::{Heading, Sides};
 use longwire_runtime::deciding::OutputFrame;
 use longwire_topology::{PortPlan, Topology};
 use serde::Serialize;
@@ -270,7 +270,10 @@ impl Source {
                         }
                         continue;
                     };
-                    Direction::from(heading).port()
+                    match heading {
+                        Heading::Up => Direction::Up.port(),
+                        Heading::Down => Direction::Down.port(),
+                    }
                 }
             };
             self.next = Some((record.stamp, port));
@@ -338,18 +341,16 @@ impl Outputs {
         };
         for file in files {
             let writer = outputs.writers.len();
+            let created = match file.port {
+                Some(_) => CaptureWriter::create(&file.path)?,
+                None => CaptureWriter::create_for(&file.path, &names)?,
+            };
+            outputs.writers.push(behind(created, Batches::Small));
             match file.port {
-                Some(port) => {
-                    outputs
-                        .writers
-                        .push(behind(CaptureWriter::create(&file.path)?, Batches::Small));
-                    outputs.of[usize::from(port.0)].push((writer, 0));
-                }
+                Some(port) => outputs.of[usize::from(port.0)].push((writer, 0)),
                 None => {
-                    let created = CaptureWriter::create_for(&file.path, &names)?;
-                    outputs.writers.push(behind(created, Batches::Small));
-                    for (interface, of) in outputs.of.iter_mut().enumerate() {
-                        of.push((writer, interface as u32));
+                    for (interface, of) in (0..).zip(&mut outputs.of) {
+                        of.push((writer, interface));
                     }
                 }
             }
@@ -398,11 +399,8 @@ impl Outputs {
     /// # Errors
     /// The first error of any capture.
     pub fn finish(self) -> Result<(), Error> {
-        let mut outcome = Ok(());
-        for writer in self.writers {
-            outcome = outcome.and(writer.finish().map_err(Error::from));
-        }
-        outcome
+        let finished = self.writers.into_iter().map(CaptureWriter::finish);
+        Ok(finished.fold(Ok(()), Result::and)?)
     }
 }
 

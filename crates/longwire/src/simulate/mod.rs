@@ -11,8 +11,7 @@ use longwire_capture::Record;
 use longwire_engine::{FrameMeta, Nanos};
 use longwire_network::{ChangeRecord, Changes, Numbered, Scenario};
 use longwire_packet::bridge::PortIndex;
-use longwire_packet::sides::Heading;
-use longwire_runtime::deciding::{DeferredDrop, Simulation};
+use longwire_runtime::deciding::{DeferredDrop, OutputFrame, Simulation};
 use longwire_runtime::{DIRECTIONS, Faults, FileLoader, RunReport};
 
 use crate::progress::Progress;
@@ -49,15 +48,6 @@ impl Direction {
         match self {
             Direction::Up => PortIndex(0),
             Direction::Down => PortIndex(1),
-        }
-    }
-}
-
-impl From<Heading> for Direction {
-    fn from(heading: Heading) -> Direction {
-        match heading {
-            Heading::Up => Direction::Up,
-            Heading::Down => Direction::Down,
         }
     }
 }
@@ -177,11 +167,9 @@ impl<'a> VirtualRun<'a> {
             arrival: record.stamp,
             len: record.wire_len,
         };
-        let outputs = &mut self.outputs;
+        let mut write = |leaving: OutputFrame<'_>| self.outputs.write(leaving);
         self.simulation
-            .frame(port, meta, record.bytes, &mut |leaving| {
-                outputs.write(leaving)
-            })?;
+            .frame(port, meta, record.bytes, &mut write)?;
         // Check again, because a plugin may be slow.
         self.check()
     }
@@ -205,9 +193,8 @@ impl<'a> VirtualRun<'a> {
     }
 
     fn advance(&mut self, until: Nanos) -> Result<(), Error> {
-        let outputs = &mut self.outputs;
-        self.simulation
-            .advance(until, &mut |leaving| outputs.write(leaving))
+        let mut write = |leaving: OutputFrame<'_>| self.outputs.write(leaving);
+        self.simulation.advance(until, &mut write)
     }
 
     /// Drains the network after the end of the input, while the scenario continues. Frames on
@@ -272,10 +259,9 @@ impl<'a> VirtualRun<'a> {
 /// Checks that no plugin has failed: decisions after a failure would be meaningless.
 fn check_faults(faults: &Faults) -> Result<(), Error> {
     if faults.any() {
-        Err(Error::failed(faults.first().unwrap_or_default()))
-    } else {
-        Ok(())
+        return Err(Error::failed(faults.first().unwrap_or_default()));
     }
+    Ok(())
 }
 
 /// A scenario in virtual time.
@@ -306,8 +292,7 @@ impl<'a> Script<'a> {
 
     /// Returns when the next command is due.
     pub fn next_at(&mut self) -> Option<Nanos> {
-        let after = self.scenario.next_at()?;
-        Some(self.epoch.saturating_add(after))
+        Some(self.epoch.saturating_add(self.scenario.next_at()?))
     }
 
     /// Executes the next command.

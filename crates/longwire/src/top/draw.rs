@@ -189,11 +189,8 @@ pub fn clock(seconds: f64) -> String {
 
 fn table<'a>(shown: &'a Snapshot, screen: &TopScreen) -> Vec<Line<'a>> {
     let title = |sort: Sort, name: &str| {
-        if screen.sort == sort {
-            format!("{name}*")
-        } else {
-            name.to_owned()
-        }
+        let mark = if screen.sort == sort { "*" } else { "" };
+        format!("{name}{mark}")
     };
     let head = format!(
         "{:<18} {:<6} {:>11} {:>11} {:>6} {:>5} {:>5} ",
@@ -271,14 +268,8 @@ pub fn sparks(values: &[f64], width: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let values = &values[values.len().saturating_sub(width)..];
     let most = values.iter().copied().fold(0.0, f64::max);
-    let block = |value: &f64| {
-        let level = if most > 0.0 {
-            (value / most * 7.0).round()
-        } else {
-            0.0
-        };
-        BLOCKS[(level as usize).min(7)]
-    };
+    let block =
+        |value: &f64| BLOCKS[((value / most.max(f64::MIN_POSITIVE) * 7.0).round() as usize).min(7)];
     values.iter().map(block).collect()
 }
 
@@ -296,11 +287,8 @@ fn footer(screen: &TopScreen) -> Line<'_> {
             Line::from(vec![Span::raw(format!("{name}: {text}▏  ")), hint])
         }
         (None, Some(message)) => {
-            let shade = if message.is_error {
-                Color::Red
-            } else {
-                Color::Green
-            };
+            let is_error = message.is_error;
+            let shade = if is_error { Color::Red } else { Color::Green };
             Line::styled(message.text.as_str(), colour(shade))
         }
         (None, None) => Line::from(KEYS).dim(),
@@ -308,20 +296,13 @@ fn footer(screen: &TopScreen) -> Line<'_> {
 }
 
 fn help(frame: &mut Frame<'_>, body: Rect) {
-    let lines: Vec<Line<'_>> = HELP
-        .iter()
-        .map(|(keys, help)| {
-            Line::from(vec![
-                Span::styled(format!(" {keys:<22}"), Style::new().bold()),
-                Span::raw(*help),
-            ])
-        })
-        .collect();
-    let [area, _] = Layout::vertical([
-        Constraint::Length(lines.len() as u16 + 2),
-        Constraint::Min(0),
-    ])
-    .areas(body);
+    let lines = HELP.iter().map(|(keys, help)| {
+        let keys = Span::styled(format!(" {keys:<22}"), Style::new().bold());
+        Line::from(vec![keys, Span::raw(*help)])
+    });
+    let lines: Vec<Line<'_>> = lines.collect();
+    let height = Constraint::Length(lines.len() as u16 + 2);
+    let [area, _] = Layout::vertical([height, Constraint::Min(0)]).areas(body);
     frame.render_widget(Clear, area);
     let block = Block::bordered().title(" keys ");
     frame.render_widget(Paragraph::new(lines).block(block), area);

@@ -90,15 +90,11 @@ pub fn run(args: &TopArgs, _globals: &Globals) -> Result<ExitCode, Error> {
         .spawn(move || source::serve(client, every, &asked, &updates))?;
     let mut terminal = Restored(ratatui::try_init()?);
     loop {
-        let rows = draw::rows_of(terminal.0.size()?.height);
-        if let Some(query) = screen.new_query(rows) {
+        if let Some(query) = screen.new_query(draw::rows_of(terminal.0.size()?.height)) {
             let _ = requests.send(Request::Look(query));
         }
         terminal.0.draw(|frame| draw::draw(frame, &screen))?;
-        if stop.load(Ordering::Relaxed) {
-            return Ok(ExitCode::SUCCESS);
-        }
-        if hung_up(LOOK_EVERY) {
+        if stop.load(Ordering::Relaxed) || hung_up(LOOK_EVERY) {
             return Ok(ExitCode::SUCCESS);
         }
         if event::poll(Duration::ZERO)?

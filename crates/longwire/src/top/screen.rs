@@ -36,8 +36,7 @@ impl Sort {
 
     fn next(self) -> Sort {
         let all = Sort::value_variants();
-        let place = all.iter().position(|sort| *sort == self).unwrap_or(0);
-        all[(place + 1) % all.len()]
+        all[(all.iter().position(|sort| *sort == self).unwrap_or(0) + 1) % all.len()]
     }
 }
 
@@ -218,10 +217,8 @@ impl TopScreen {
     }
 
     fn scroll(&mut self, code: KeyCode) {
-        let last = self
-            .shown
-            .as_ref()
-            .map_or(0, |shown| shown.page.fitting.saturating_sub(1));
+        let shown = self.shown.as_ref();
+        let last = shown.map_or(0, |shown| shown.page.fitting.saturating_sub(1));
         let page = self.rows;
         self.chosen = match code {
             KeyCode::Down | KeyCode::Char('j') => self.chosen + 1,
@@ -236,10 +233,8 @@ impl TopScreen {
     }
 
     fn may_change(&mut self) -> bool {
-        let may = self
-            .shown
-            .as_ref()
-            .is_some_and(|shown| shown.overview.may_change);
+        let shown = self.shown.as_ref();
+        let may = shown.is_some_and(|shown| shown.overview.may_change);
         if !may {
             self.tell("read-only token; nothing can be changed", true);
         }
@@ -280,8 +275,7 @@ impl TopScreen {
             // As in a shell: delete the line or the last word.
             KeyCode::Char('u') if control => text.clear(),
             KeyCode::Char('w') if control => {
-                let kept = text.trim_end().rfind(' ').map_or(0, |space| space + 1);
-                text.truncate(kept);
+                text.truncate(text.trim_end().rfind(' ').map_or(0, |space| space + 1));
             }
             KeyCode::Char(_) if control => {}
             KeyCode::Char(character) => text.push(character),

@@ -4,9 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use longwire_client::{Client, ClientError};
-use longwire_control::responses::{
-    ChangeResult, Changes, Columns, Fidelity, Overview, Stats, TablePage,
-};
+use longwire_control::responses::{Changes, Columns, Fidelity, Overview, Stats, TablePage};
 use longwire_network::{LinkView, options_in_words};
 use serde_json::{Value, json};
 
@@ -97,8 +95,7 @@ pub fn serve(
     let (mut query, mut last): (Option<Query>, Option<Stats>) = (None, None);
     let mut next = Instant::now();
     loop {
-        let wait = next.saturating_duration_since(Instant::now());
-        match requests.recv_timeout(wait) {
+        match requests.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Request::Look(wanted)) => {
                 query = Some(wanted);
                 next = Instant::now();
@@ -139,11 +136,8 @@ fn look(client: &mut Client, query: &Query, last: Option<&Stats>) -> Result<Snap
         "/v1/table?match={pattern}&sort={sort}&order={order}&offset={}&limit={}",
         query.offset, query.limit
     ))?;
-    let detail = query
-        .detail
-        .as_deref()
-        .map(|name| look_at(client, name))
-        .transpose()?;
+    let detail = query.detail.as_deref();
+    let detail = detail.map(|name| look_at(client, name)).transpose()?;
     Ok(Snapshot {
         overview: read(client.get("/v1")?)?,
         rates: last.and_then(|last| rates(last, &stats)),
@@ -198,8 +192,7 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
             }
             None => None,
         };
-        let _: Option<ChangeResult> =
-            serde_json::from_value(client.post("/v1/changes", &request.body)?).ok();
+        client.post("/v1/changes", &request.body)?;
         Ok(before)
     })();
     match made {
@@ -217,18 +210,14 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
 /// Returns the change that restores the values that `body` replaces in a direction. Options that
 /// were unset keep their new value.
 fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
-    let way = if name.ends_with(".down") && !link["down"].is_null() {
-        "down"
-    } else {
-        "up"
-    };
+    let is_down = name.ends_with(".down") && !link["down"].is_null();
+    let way = if is_down { "down" } else { "up" };
     let was = &link[way];
     let (body, text) = match body["set"][name].as_object() {
         Some(set) => {
-            let known = set.keys().filter_map(|option| {
-                let value = was["options"].get(option)?;
-                Some((option.clone(), value.clone()))
-            });
+            let known = set
+                .keys()
+                .filter_map(|option| Some((option.clone(), was["options"].get(option)?.clone())));
             let options: serde_json::Map<String, Value> = known.collect();
             if options.is_empty() {
                 return None;

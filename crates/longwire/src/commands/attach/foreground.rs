@@ -51,8 +51,7 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
         .warnings
         .extend(topologies::warn(&topology, globals));
     let stop = stop_flag()?;
-    let claims = prepared.iter().map(PreparedLink::claim);
-    let facts = Facts::new(None, &interfaces, claims);
+    let facts = Facts::new(None, &interfaces, prepared.iter().map(PreparedLink::claim));
     let place = [label, description];
     let registration =
         Registration::create(args.name.as_deref(), place, (interfaces, facts), spec)?;
@@ -60,15 +59,7 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
     control.addresses.push(registration.address().clone());
     let control = longwire_control::bind(&control)?;
     let (ports, engages) = place::split(prepared);
-    let setup = NetworkSetup {
-        hosts: None,
-        topology,
-        announcement,
-        stop: &stop,
-        args: &args.live,
-        gives_up: false,
-        shows_progress: false,
-    };
+    let setup = NetworkSetup::new((topology, announcement), &stop, &args.live);
     let mut links = RunLinks {
         until: Box::new(until_stopped(&stop, args.time)),
         globals,
@@ -83,13 +74,8 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
         links.explain(report);
     }
     links.end();
-    run_network::finish(
-        None,
-        &report?,
-        &args.live.report,
-        globals,
-        ReportStream::Stdout,
-    )
+    let args = &args.live.report;
+    run_network::finish(None, &report?, args, globals, ReportStream::Stdout)
 }
 
 /// The links of a run while it is active.
@@ -113,41 +99,6 @@ fn gone_note(interface: &str) -> String {
 }
 
 impl RunLinks<'_> {
-    /// Prints the line that scripts wait for, even with --json.
-    fn announce(&self, links: &AttachedLinks) {
-        if !self.globals.quiet {
-            let (list, name) = (links.interfaces().join(", "), self.registration.name());
-            print_line(format_args!("attached to {list} as '{name}'"));
-        }
-    }
-
-    /// Waits at most `pause`; returns whether the run is over and its links have drained.
-    fn pause_with(
-        &mut self,
-        links: &mut AttachedLinks,
-        running: &RunningNetwork,
-        pause: Duration,
-    ) -> Result<bool, Error> {
-        let lost_port = running
-            .handle()
-            .is_some_and(|run| !run.lost_ports().is_empty());
-        let over = (self.until)(running, pause)? || lost_port;
-        let lost = links.drop_lost();
-        if lost > 0 {
-            let before = self.gone.len();
-            let all = links.lost();
-            let lost = all[all.len() - lost..].iter();
-            self.gone.extend(lost.map(|interface| gone_note(interface)));
-            start::warn(&self.gone[before..], self.globals);
-        }
-        if over || links.interfaces().is_empty() {
-            // New frames bypass the link; frames already on it are still delivered.
-            links.drain(running);
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
     /// Adds notes about interfaces that disappeared. Losing a port along with its namespace is not
     /// an error.
     fn explain(&mut self, report: &mut NetworkReport) {
@@ -196,14 +147,30 @@ impl Lifecycle for RunLinks<'_> {
     }
 
     fn pause(&mut self, running: &RunningNetwork, pause: Duration) -> Result<bool, Error> {
-        let Some(mut links) = self.attached.take() else {
+        let Some(links) = &mut self.attached else {
             return Ok(true);
         };
-        if !std::mem::replace(&mut self.is_announced, true) {
-            self.announce(&links);
+        if !std::mem::replace(&mut self.is_announced, true) && !self.globals.quiet {
+            // Scripts wait for this line, even with --json.
+            let (list, name) = (links.interfaces().join(", "), self.registration.name());
+            print_line(format_args!("attached to {list} as '{name}'"));
         }
-        let over = self.pause_with(&mut links, running, pause);
-        self.attached = Some(links);
-        over
+        let lost_ports = running.handle().map(|run| run.lost_ports());
+        let lost_port = lost_ports.is_some_and(|ports| !ports.is_empty());
+        let over = (self.until)(running, pause)? || lost_port;
+        let lost = links.drop_lost();
+        if lost > 0 {
+            let before = self.gone.len();
+            let all = links.lost();
+            let lost = all[all.len() - lost..].iter();
+            self.gone.extend(lost.map(|interface| gone_note(interface)));
+            start::warn(&self.gone[before..], self.globals);
+        }
+        if over || links.interfaces().is_empty() {
+            // New frames bypass the link; frames already on it are still delivered.
+            links.drain(running);
+            return Ok(true);
+        }
+        Ok(false)
     }
 }

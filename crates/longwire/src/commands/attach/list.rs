@@ -129,9 +129,7 @@ fn links_of(process: &AttachProcess) -> Option<Vec<Value>> {
 /// Returns the link options of the first interface, by direction.
 fn words(links: &[Value]) -> String {
     let options = |direction: &str| {
-        let options = links
-            .first()
-            .and_then(|link| link[direction].get("options"));
+        let options = links.first().map(|link| &link[direction]["options"]);
         let options = options.and_then(Value::as_object);
         options.map_or_else(String::new, options_in_words)
     };

@@ -125,8 +125,7 @@ impl Registration {
         let name = names::choose(name, &label, interface).map_err(Error::usage)?;
         let mut present = entries(&directory)?.into_iter();
         if let Some(present) = present.find(|entry| entry.view.name == name) {
-            let is_closed = present.process.as_ref().is_some_and(|it| it.closed);
-            if is_closed {
+            if present.process.as_ref().is_some_and(|it| it.closed) {
                 return Err(present.refuse_closed());
             }
             return Err(Error::usage(format!(
@@ -221,12 +220,31 @@ pub(super) fn named(name: &str) -> Result<Registered, Error> {
     })
 }
 
-fn of_node() -> Result<impl Iterator<Item = Registered>, Error> {
-    let views = views()?.into_iter();
-    Ok(views.map(|view| Registered {
-        view,
-        process: None,
-    }))
+/// Returns the node's attachments; empty without a node. Warns if the node does not answer.
+fn of_node() -> Result<Vec<Registered>, Error> {
+    let Some(socket) = node::socket() else {
+        return Ok(Vec::new());
+    };
+    let mut client = Client::new(Address::Unix(socket.clone()), None)?;
+    let error = match client.get(ATTACHMENTS) {
+        Ok(answer) => {
+            let list: AttachmentList = read(answer)?;
+            let of_node = |view| Registered {
+                view,
+                process: None,
+            };
+            return Ok(list.attachments.into_iter().map(of_node).collect());
+        }
+        Err(error) => error,
+    };
+    // A killed node leaves a stale socket.
+    let stale = [ErrorKind::ConnectionRefused, ErrorKind::NotFound];
+    if !UnixStream::connect(&socket).is_err_and(|error| stale.contains(&error.kind())) {
+        print_line(format_args!(
+            "warning: the node's links are not listed: {error}"
+        ));
+    }
+    Ok(Vec::new())
 }
 
 /// Reads only directories that other users cannot write to, because entries name processes to kill
@@ -302,38 +320,8 @@ fn remove_dead_sockets(run: &Path) {
 }
 
 pub(super) fn put(name: &str, spec: &AttachmentSpec) -> Result<AttachmentView, Error> {
-    let Some(mut client) = client()? else {
-        return Err(node::missing());
-    };
-    let answer = client.put(&format!("{ATTACHMENTS}/{name}"), &json!(spec))?;
-    read(answer)
-}
-
-/// Returns all attachments of the node; empty without a node. Warns if the node does not answer.
-pub(super) fn views() -> Result<Vec<AttachmentView>, Error> {
-    let Some(socket) = node::socket() else {
-        return Ok(Vec::new());
-    };
-    let mut client = Client::new(Address::Unix(socket.clone()), None)?;
-    match client.get(ATTACHMENTS) {
-        Ok(answer) => {
-            let list: AttachmentList = read(answer)?;
-            Ok(list.attachments)
-        }
-        Err(error) => {
-            // A killed node leaves a stale socket.
-            let connected = UnixStream::connect(&socket).map_err(|error| error.kind());
-            if !matches!(
-                connected,
-                Err(ErrorKind::ConnectionRefused | ErrorKind::NotFound)
-            ) {
-                print_line(format_args!(
-                    "warning: the node's links are not listed: {error}"
-                ));
-            }
-            Ok(Vec::new())
-        }
-    }
+    let mut client = client()?.ok_or_else(node::missing)?;
+    read(client.put(&format!("{ATTACHMENTS}/{name}"), &json!(spec))?)
 }
 
 /// Returns whether the node has an attachment of this name.

@@ -67,11 +67,7 @@ impl DirectedOptions {
     /// Parses options: `delay=20ms`, `up-rate=5mbit`, `loss=` for none.
     fn new(args: &AttachSetArgs) -> Result<DirectedOptions, Error> {
         let mut tables = [None, Some("up"), Some("down")].map(|way| (way, Map::new()));
-        let mut given: Map<String, Value> = ctl::table(args.options.iter().cloned());
-        for value in given.values_mut().filter(|value| **value == "") {
-            *value = Value::Null;
-        }
-        for (name, value) in given {
+        for (name, value) in ctl::changes_of(&args.options) {
             let asked = args.direction.as_deref();
             let (direction, option) = split(&name)
                 .map_or((asked, &*name), |(direction, option)| {
@@ -84,8 +80,7 @@ impl DirectedOptions {
                     "'{name}' has direction {direction} only, but --direction {asked} was given"
                 )));
             }
-            let chosen = tables.iter_mut().filter(|(way, _)| *way == direction);
-            for (_, table) in chosen {
+            for (_, table) in tables.iter_mut().filter(|(way, _)| *way == direction) {
                 table.insert(option.to_owned(), value.clone());
             }
         }
@@ -155,7 +150,7 @@ impl DirectedOptions {
 fn change(link: &mut Map<String, Value>, direction: Option<&str>, name: &str, value: &Value) {
     let Some(direction) = direction else {
         // A directional option would override this one.
-        for direction in ["up", "down"] {
+        for direction in DIRECTIONS {
             if let Some(Value::Object(options)) = link.get_mut(direction) {
                 options.remove(name);
             }
@@ -197,13 +192,11 @@ fn split(name: &str) -> Option<(&'static str, &str)> {
 mod tests {
     use super::*;
 
-    fn options(words: &[(&str, &str)], direction: Option<&str>) -> Result<Value, Error> {
+    fn options(line: &str, direction: Option<&str>) -> Result<Value, Error> {
+        let words = line.split(' ').map(|word| ctl::option(word).expect(word));
         let read = DirectedOptions::new(&AttachSetArgs {
             name: "web".to_owned(),
-            options: words
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            options: words.collect(),
             direction: direction.map(str::to_owned),
         })?;
         Ok(json!(read.tables().collect::<Vec<_>>()))
@@ -211,46 +204,49 @@ mod tests {
 
     #[test]
     fn options_have_a_direction_by_their_name_or_by_the_argument() {
-        let words = [("delay", "1ms"), ("up-rate", "5mbit"), ("down-loss", "")];
+        let line = "delay=1ms up-rate=5mbit down-loss=";
         assert_eq!(
-            options(&words, None).expect("options"),
+            options(line, None).expect("options"),
             json!([
                 [null, { "delay": "1ms" }],
                 ["up", { "rate": "5mbit" }],
                 ["down", { "loss": null }],
             ])
         );
-        let up = options(&[("delay", "1ms"), ("up-rate", "5mbit")], Some("up"));
-        assert_eq!(
-            up.expect("options"),
-            json!([["up", { "delay": "1ms", "rate": "5mbit" }]])
-        );
-        assert!(options(&words, Some("up")).is_err());
-    }
-
-    fn changed(link: Value, direction: Option<&str>, (name, value): (&str, Value)) -> Value {
-        let Value::Object(mut link) = link else {
-            panic!("an object");
-        };
-        change(&mut link, direction, name, &value);
-        link.into()
+        let up = options("delay=1ms up-rate=5mbit", Some("up")).expect("options");
+        assert_eq!(up, json!([["up", { "delay": "1ms", "rate": "5mbit" }]]));
+        assert!(options(line, Some("up")).is_err());
     }
 
     #[test]
     fn an_option_is_set_where_it_is_meant() {
         let link = json!({ "delay": "1ms", "up": { "delay": "2ms", "loss": "1%" } });
-        assert_eq!(
-            changed(link.clone(), None, ("delay", json!("9ms"))),
-            json!({ "delay": "9ms", "up": { "loss": "1%" } })
-        );
-        assert_eq!(
-            changed(link.clone(), Some("down"), ("delay", json!("9ms"))),
-            json!({ "delay": "1ms", "up": { "delay": "2ms", "loss": "1%" },
-                    "down": { "delay": "9ms" } })
-        );
-        assert_eq!(
-            changed(json!({ "loss": "1%" }), Some("up"), ("loss", Value::Null)),
-            json!({ "down": { "loss": "1%" }, "up": {} })
-        );
+        for (link, direction, (name, value), changed) in [
+            (
+                link.clone(),
+                None,
+                ("delay", json!("9ms")),
+                json!({ "delay": "9ms", "up": { "loss": "1%" } }),
+            ),
+            (
+                link,
+                Some("down"),
+                ("delay", json!("9ms")),
+                json!({ "delay": "1ms", "up": { "delay": "2ms", "loss": "1%" },
+                        "down": { "delay": "9ms" } }),
+            ),
+            (
+                json!({ "loss": "1%" }),
+                Some("up"),
+                ("loss", Value::Null),
+                json!({ "down": { "loss": "1%" }, "up": {} }),
+            ),
+        ] {
+            let Value::Object(mut link) = link else {
+                panic!("an object");
+            };
+            change(&mut link, direction, name, &value);
+            assert_eq!(Value::from(link), changed, "{direction:?} {name}");
+        }
     }
 }

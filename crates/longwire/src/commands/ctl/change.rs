@@ -50,11 +50,7 @@ fn timed(mut change: Value, when: &WhenArgs) -> Value {
 }
 
 fn set(args: &SetArgs) -> Value {
-    let mut options = table(args.options.iter().cloned());
-    for value in options.values_mut().filter(|value| **value == "") {
-        *value = Value::Null;
-    }
-    json!({ "set": { args.name.as_str(): options } })
+    json!({ "set": { args.name.as_str(): changes_of(&args.options) } })
 }
 
 fn names(what: &str, args: &NamesArgs) -> Value {
@@ -70,21 +66,20 @@ fn moved(args: &MoveArgs) -> Value {
 }
 
 fn add(args: &AddArgs) -> Value {
-    let mut link = duplex_table(args.link.texts());
-    link.insert("name".to_owned(), json!(args.name));
-    link.insert("match".to_owned(), json!(args.matches));
+    let mut link = Value::from(duplex_table(args.link.texts()));
+    link["name"] = json!(args.name);
+    link["match"] = json!(args.matches);
     if let Some(template) = &args.template {
-        link.insert("template".to_owned(), json!(template));
+        link["template"] = json!(template);
     }
     if let Some(preset) = args.link.preset() {
-        link.insert("preset".to_owned(), json!(preset));
+        link["preset"] = json!(preset);
     }
     if args.shared {
-        link.insert("shared".to_owned(), json!(true));
+        link["shared"] = json!(true);
     }
     if !args.match_down.is_empty() {
-        let down = link.entry("down").or_insert_with(|| json!({}));
-        down["match"] = json!(args.match_down);
+        link["down"]["match"] = json!(args.match_down);
     }
     json!({ "add": { "link": [link] } })
 }
@@ -93,13 +88,7 @@ fn add(args: &AddArgs) -> Value {
 pub(in crate::commands) fn duplex_table(
     directions: [Vec<(&'static str, String)>; 2],
 ) -> Map<String, Value> {
-    let [up, down] = directions.map(|options| {
-        table(
-            options
-                .into_iter()
-                .map(|(name, text)| (name.to_owned(), text)),
-        )
-    });
+    let [up, down] = directions.map(table);
     if up == down {
         return up;
     }
@@ -109,13 +98,20 @@ pub(in crate::commands) fn duplex_table(
     ])
 }
 
+/// Returns changed options as a table; an empty value becomes `null`, which restores the default.
+pub(in crate::commands) fn changes_of(options: &[(String, String)]) -> Map<String, Value> {
+    let mut options = table(options.iter().cloned());
+    for value in options.values_mut().filter(|value| **value == "") {
+        *value = Value::Null;
+    }
+    options
+}
+
 /// Returns options as a table; repeated options become a list.
-pub(in crate::commands) fn table(
-    options: impl Iterator<Item = (String, String)>,
-) -> Map<String, Value> {
+fn table(options: impl IntoIterator<Item = (impl Into<String>, String)>) -> Map<String, Value> {
     let mut table = Map::new();
     for (name, text) in options {
-        let text = Value::from(text);
+        let (name, text) = (name.into(), Value::from(text));
         match table.get_mut(&name) {
             None => drop(table.insert(name, text)),
             Some(Value::Array(texts)) => texts.push(text),
@@ -158,12 +154,8 @@ fn parse(text: &str) -> Result<Value, String> {
 /// Applies an action's change.
 pub(super) fn make(action: &Action, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     let (change, check) = body_of(action)?;
-    let path = if check {
-        "/v1/changes?check=true"
-    } else {
-        "/v1/changes"
-    };
-    let changed = client.post(path, &change).map_err(|error| match error {
+    let path = format!("/v1/changes{}", if check { "?check=true" } else { "" });
+    let changed = client.post(&path, &change).map_err(|error| match error {
         ClientError::ConnectionLost { .. } if !check => Error::failed(format!(
             "{error}; the change may have been applied; see `longwire ctl changes`"
         )),
@@ -191,9 +183,7 @@ fn words(changed: &ChangeResult, check: bool, is_scheduled: bool) -> String {
         (changed.removed, "removed".to_owned()),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
     let what = match parts.as_slice() {
         [] => "applied".to_owned(),
         parts => parts.join(", "),
@@ -276,32 +266,26 @@ mod tests {
 
     #[test]
     fn changes_are_reported_with_their_time() {
-        let changed = ChangeResult {
-            at_ns: 2_500_000_000,
-            links: 4,
+        let changed = |at_ns, links, removed| ChangeResult {
+            at_ns,
+            links,
             added: 0,
-            removed: 1,
+            removed,
             warnings: Vec::new(),
         };
-        assert_eq!(
-            words(&changed, false, false),
-            "4 links changed, 1 removed at 2.5 s"
-        );
-        let checked = words(&changed, true, true);
-        assert_eq!(
-            checked,
-            "nothing was changed; the change would be: 4 links changed, 1 removed"
-        );
-        let one = ChangeResult {
-            at_ns: 4_049_022_260,
-            links: 1,
-            removed: 0,
-            ..changed
-        };
-        assert_eq!(words(&one, false, false), "1 link changed at 4.049 s");
-        assert_eq!(
-            words(&one, false, true),
-            "scheduled for 4.049 s: 1 link changed"
-        );
+        let (four, one) = (changed(2_500_000_000, 4, 1), changed(4_049_022_260, 1, 0));
+        for (change, check, is_scheduled, text) in [
+            (&four, false, false, "4 links changed, 1 removed at 2.5 s"),
+            (
+                &four,
+                true,
+                true,
+                "nothing was changed; the change would be: 4 links changed, 1 removed",
+            ),
+            (&one, false, false, "1 link changed at 4.049 s"),
+            (&one, false, true, "scheduled for 4.049 s: 1 link changed"),
+        ] {
+            assert_eq!(words(change, check, is_scheduled), text);
+        }
     }
 }

@@ -46,13 +46,11 @@ pub(super) fn get(name: Option<&str>, client: &mut Client, globals: &Globals) ->
 
 /// Splits a name into stem and direction, if it has one.
 fn direction(name: &str) -> (&str, Option<Direction>) {
-    for way in [Direction::Up, Direction::Down] {
-        let base = name.strip_suffix(way.name());
-        if let Some(base) = base.and_then(|base| base.strip_suffix('.')) {
-            return (base, Some(way));
-        }
+    match name.rsplit_once('.') {
+        Some((base, "up")) => (base, Some(Direction::Up)),
+        Some((base, "down")) => (base, Some(Direction::Down)),
+        _ => (name, None),
     }
-    (name, None)
 }
 
 /// Returns the directions of a link with their names, or only `way` if given.
@@ -64,9 +62,8 @@ fn directions(
         (Direction::Up, Some(&link.up)),
         (Direction::Down, link.down.as_ref()),
     ];
-    let chosen = all
-        .into_iter()
-        .filter(move |(one, _)| way.is_none_or(|way| way == *one));
+    let all = all.into_iter();
+    let chosen = all.filter(move |(one, _)| way.is_none_or(|way| way == *one));
     chosen.filter_map(|(one, direction)| Some((one.name(), direction?)))
 }
 
@@ -90,9 +87,8 @@ fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> 
         .map(drop);
     }
     let link: LinkView = read(value)?;
-    io::stdout()
-        .lock()
-        .write_all(detail(&link, way).as_bytes())?;
+    let text = detail(&link, way);
+    io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
 }
 
@@ -140,8 +136,7 @@ fn facts(direction: &DirectionView) -> Vec<(String, String)> {
     if let Some(queue) = &direction.queue {
         let now = amounts(queue.packets, queue.bytes);
         let most = amounts(queue.packets_max, queue.bytes_max);
-        let is_default = !direction.options.contains_key("queue");
-        if let Some(limit) = limit(queue, is_default) {
+        if let Some(limit) = limit(queue, !direction.options.contains_key("queue")) {
             facts.push(("queue limit".to_owned(), limit));
         }
         facts.push(("queue now".to_owned(), now));
@@ -221,8 +216,7 @@ fn pages(
 }
 
 fn row(name: String, direction: &DirectionView) -> Vec<String> {
-    let options = direction.options.iter();
-    let options = options.flat_map(|(name, value)| {
+    let options = direction.options.iter().flat_map(|(name, value)| {
         let texts = texts(value).into_iter();
         texts.map(move |text| format!("{name}={text}"))
     });

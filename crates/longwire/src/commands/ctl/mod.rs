@@ -24,7 +24,7 @@ use crate::error::EXIT_USAGE;
 use crate::report::output::print_json;
 use crate::{Error, Globals};
 
-pub(super) use change::{duplex_table, option, table};
+pub(super) use change::{changes_of, duplex_table, option};
 
 const EXAMPLES: &str = "\
 The run needs a control socket:
@@ -64,12 +64,8 @@ pub struct CtlArgs {
 #[derive(Clone, Debug, Args)]
 pub struct RunAddress {
     /// The run's --control socket or address
-    #[arg(
-        long,
-        global = true,
-        value_name = "PATH|tcp:ADDR:PORT",
-        help_heading = "Run"
-    )]
+    #[arg(long, global = true, value_name = "PATH|tcp:ADDR:PORT")]
+    #[arg(help_heading = "Run")]
     pub control: Option<Address>,
 
     /// Control the links of this `longwire node` attachment; --control is then the node's socket,

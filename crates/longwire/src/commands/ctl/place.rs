@@ -28,8 +28,7 @@ pub(super) fn find(
         return Ok(address.clone());
     }
     if let Some(named) = environment(ADDRESS).filter(|named| !named.is_empty()) {
-        let named = named.to_string_lossy();
-        let read = named.parse::<Address>();
+        let read = named.to_string_lossy().parse::<Address>();
         return read.map_err(|error| Error::usage(format!("{ADDRESS}: {error}")));
     }
     only(&run_directory::all(environment(run_directory::VARIABLE)))
@@ -113,8 +112,7 @@ mod tests {
         let folder = Folder::new();
         let socket = |name: &str| {
             let path = folder.path().join(name);
-            let listener = UnixListener::bind(&path).expect("a socket");
-            (path, listener)
+            (path.clone(), UnixListener::bind(path).expect("a socket"))
         };
         let only = || only(&[folder.path().to_owned()]).map_err(|error| error.to_string());
         let none = only().expect_err("there is none");
@@ -139,8 +137,7 @@ mod tests {
         let found = find(None, environment).expect("it is an address");
         assert_eq!(found.to_string(), "tcp:[::1]:1");
         let given = Address::Unix("here".into());
-        let found = find(Some(&given), environment).expect("it is given");
-        assert_eq!(found, given);
+        assert_eq!(find(Some(&given), environment).expect("it is given"), given);
         let wrong = |name: &str| (name == ADDRESS).then(|| OsString::from("tcp:x"));
         let error = find(None, wrong).expect_err("it is none").to_string();
         assert!(error.starts_with(ADDRESS), "{error}");

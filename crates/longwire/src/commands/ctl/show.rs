@@ -9,6 +9,7 @@ use longwire_runtime::counters::Traffic;
 use longwire_runtime::deciding::PortReport;
 use longwire_units::count_of;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{encoded, read};
@@ -26,41 +27,36 @@ pub(super) fn stats(
     client: &mut Client,
     globals: &Globals,
 ) -> Result<(), Error> {
-    let name = name.unwrap_or("*");
-    let response = client.get(&format!("/v1/stats?match={}", encoded(name)))?;
-    show(response, globals, |response| {
-        let sums: Stats = read(response)?;
+    let path = format!("/v1/stats?match={}", encoded(name.unwrap_or("*")));
+    show(client.get(&path)?, globals, |sums: Stats| {
         let directions = count_of(sums.links as u64, "direction");
         let mut text = format!("{:.3} s, {directions}\n", sums.elapsed_s);
         for (name, count) in named(&sums.totals) {
             text += &format!("{name:>20}  {count}\n");
         }
-        Ok(text)
+        text
     })
 }
 
 /// Prints the state of the run.
 pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let response = client.get("/v1")?;
     let address = client.address().clone();
-    show(response, globals, |response| {
-        let run: Overview = read(response)?;
-        Ok(format!(
+    show(client.get("/v1")?, globals, |run: Overview| {
+        format!(
             "{address}: longwire {}, running for {:.3} s, seed {}, {}, {}\n",
             run.version,
             run.elapsed_s,
             run.seed,
             count_of(run.links as u64, "link"),
             count_of(run.paths as u64, "path")
-        ))
+        )
     })
 }
 
 /// Prints ports.
 pub(super) fn ports(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let response = client.get("/v1/ports")?;
-    show(response, globals, |response| {
-        Ok(ports_table(read::<Ports>(response)?.ports).text())
+    show(client.get("/v1/ports")?, globals, |ports: Ports| {
+        ports_table(ports.ports).text()
     })
 }
 
@@ -91,10 +87,9 @@ fn ports_table(ports: Vec<PortReport>) -> Table {
 
 /// Prints paths.
 pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let response = client.get("/v1/paths")?;
-    show(response, globals, |response| {
+    show(client.get("/v1/paths")?, globals, |paths: Paths| {
         let mut table = Table::headed("path | via | match | moved to");
-        for path in read::<Paths>(response)?.paths {
+        for path in paths.paths {
             table.row(vec![
                 path.name,
                 path.via.join(" "),
@@ -102,7 +97,7 @@ pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error>
                 path.moved_to.unwrap_or_else(|| "-".to_owned()),
             ]);
         }
-        Ok(table.text())
+        table.text()
     })
 }
 
@@ -120,20 +115,18 @@ pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error>
         rules.extend(page.rules);
         skip = page.next.filter(|next| *next > from);
     }
-    show(Value::Array(rules), globals, |response| {
+    show(Value::Array(rules), globals, |rules: Vec<RuleView>| {
         let mut table = Table::headed("rule | match | leads to");
-        for rule in read::<Vec<RuleView>>(response)? {
+        for rule in rules {
             table.row(vec![rule.rule.to_string(), rule.matcher, rule.leads_to]);
         }
-        Ok(table.text())
+        table.text()
     })
 }
 
 /// Prints the current report.
 pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let response = client.get("/v1/report")?;
-    show(response, globals, |response| {
-        let report: Report = read(response)?;
+    show(client.get("/v1/report")?, globals, |report: Report| {
         let mut text = ports_table(report.ports).text();
         text += &format!(
             "switch: {} forwarded, {} flooded, {} learnt; {} passed without a link, {} dropped \
@@ -150,40 +143,36 @@ pub(super) fn report(client: &mut Client, globals: &Globals) -> Result<(), Error
         for note in report.notes {
             text += &format!("note: {note}\n");
         }
-        Ok(text)
+        text
     })
 }
 
 /// Prints past and scheduled changes.
 pub(super) fn changes(client: &mut Client, globals: &Globals) -> Result<(), Error> {
-    let response = client.get("/v1/changes")?;
-    show(response, globals, |response| {
-        let changes: Changes = read(response)?;
+    show(client.get("/v1/changes")?, globals, |changes: Changes| {
         let mut text = String::new();
         if changes.forgotten > 0 {
-            text += &format!(
-                "{} no longer stored\n",
-                count_of(changes.forgotten, "older change")
-            );
+            let older = count_of(changes.forgotten, "older change");
+            text += &format!("{older} no longer stored\n");
         }
         for done in changes.changes {
-            text += &change_line(&done);
-            text.push('\n');
+            text += &format!("{}\n", change_line(&done));
         }
-        Ok(text)
+        text
     })
 }
 
 /// Prints a response as JSON or as text.
-fn show(
+fn show<T: DeserializeOwned>(
     response: Value,
     globals: &Globals,
-    words: impl FnOnce(Value) -> Result<String, Error>,
+    words: impl FnOnce(T) -> String,
 ) -> Result<(), Error> {
     if globals.json {
         return print_json(&response).map(drop);
     }
-    io::stdout().lock().write_all(words(response)?.as_bytes())?;
+    let text = words(read(response)?);
+    io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
 }
 
@@ -192,10 +181,8 @@ pub(super) fn named(counted: &Totals) -> Vec<(String, u64)> {
     let totals = &counted.totals;
     let mut shown: Vec<(String, u64)> = Vec::new();
     let mut rare = Vec::new();
-    for (counter, count) in totals
-        .counted()
-        .filter(|(counter, _)| !counter.label.is_empty())
-    {
+    let labelled = totals.counted();
+    for (counter, count) in labelled.filter(|(counter, _)| !counter.label.is_empty()) {
         if Traffic::COUNTERS.contains(counter) {
             shown.push((counter.label.to_owned(), count));
         } else if count > 0 {

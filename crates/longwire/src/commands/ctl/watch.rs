@@ -125,17 +125,12 @@ fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> 
             counted.queued.to_string(),
         ]);
     }
-    let mut text = format!(
-        "{:.1} s, {}\n",
-        event.elapsed_s,
-        count_of(event.links as u64, "link")
-    );
+    let links = count_of(event.links as u64, "link");
+    let mut text = format!("{:.1} s, {links}\n", event.elapsed_s);
     text += &table.text();
     if rows.len() > shown {
-        text += &format!(
-            "and {}\n",
-            count_of((rows.len() - shown) as u64, "more link")
-        );
+        let more = count_of((rows.len() - shown) as u64, "more link");
+        text += &format!("and {more}\n");
     }
     // A longer line would wrap, and the next event would not overwrite it completely.
     let cut = |line: &str| line.chars().take(columns_max.saturating_sub(1)).collect();
@@ -145,28 +140,23 @@ fn page(name: &str, event: &StatsEvent, rows_max: usize, columns_max: usize) -> 
 
 /// Formats one line per link.
 fn lines(name: &str, event: &StatsEvent) -> String {
-    let rows = rows(name, event).into_iter();
-    let rows = rows.map(|(name, counted, rates)| {
+    let rows = rows(name, event).into_iter().map(|(name, counted, rates)| {
         let traffic = &counted.totals.traffic;
-        let rates = rates.map_or_else(
-            || {
-                format!(
-                    "in {}, out {}",
-                    count_of(traffic.packets_in, "packet"),
-                    traffic.packets_out
-                )
-            },
-            |rates| {
-                format!(
-                    "in {:.0}/s {}, out {:.0}/s {}, dropped {:.0}/s",
-                    rates.packets_in_per_s,
-                    rate(rates.bits_in_per_s),
-                    rates.packets_out_per_s,
-                    rate(rates.bits_out_per_s),
-                    rates.drops_per_s
-                )
-            },
-        );
+        let rates = match rates {
+            None => format!(
+                "in {}, out {}",
+                count_of(traffic.packets_in, "packet"),
+                traffic.packets_out
+            ),
+            Some(rates) => format!(
+                "in {:.0}/s {}, out {:.0}/s {}, dropped {:.0}/s",
+                rates.packets_in_per_s,
+                rate(rates.bits_in_per_s),
+                rates.packets_out_per_s,
+                rate(rates.bits_out_per_s),
+                rates.drops_per_s
+            ),
+        };
         format!(
             "{:.3} s  {name}: {rates}; dropped {}, queued {}\n",
             event.elapsed_s,

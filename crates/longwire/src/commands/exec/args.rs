@@ -107,9 +107,8 @@ impl PeerArgs {
         let Some(path) = &self.peer_output else {
             return Ok(PeerOutput::Prefixed);
         };
-        let file =
-            open::to_write(path).map_err(Error::file(path, "cannot write the peer's output"))?;
-        Ok(PeerOutput::File(file))
+        let opened = open::to_write(path).map(PeerOutput::File);
+        opened.map_err(Error::file(path, "cannot write the peer's output"))
     }
 }
 
@@ -120,8 +119,7 @@ const DASHES: &str = "--";
 pub(super) fn split_file(words: &[OsString]) -> (Option<&Path>, &[OsString]) {
     match words.split_first() {
         Some((first, rest)) if first.to_string_lossy().ends_with(".toml") => {
-            let command = rest.strip_prefix(&[OsString::from(DASHES)]);
-            let command = command.unwrap_or(rest);
+            let command = rest.strip_prefix(&[OsString::from(DASHES)]).unwrap_or(rest);
             (Some(Path::new(first)), command)
         }
         _ => (None, words),
@@ -163,100 +161,98 @@ impl ExecArgs {
             None => given.last().is_some_and(|last| last == DASHES),
         };
         if is_empty {
-            let probe = "omit -- to probe the link";
-            return Some(format!("no command after --; {probe}"));
+            return Some("no command after --; omit -- to probe the link".to_owned());
         }
-        let peer = self
-            .peer
-            .peer
-            .as_ref()
-            .filter(|peer| peer.to_string_lossy().trim().is_empty());
-        peer.map(|_| "--peer: no command; for example: --peer 'iperf3 -s'".to_owned())
+        let peer = self.peer.peer.as_ref()?.to_string_lossy();
+        let is_missing = peer.trim().is_empty();
+        is_missing.then(|| "--peer: no command; for example: --peer 'iperf3 -s'".to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::{rows, words};
+
     use super::*;
+    use crate::{Cli, Command};
+
+    fn owned(line: &str) -> Vec<OsString> {
+        words(line).into_iter().map(OsString::from).collect()
+    }
+
+    fn joined(words: &[OsString]) -> String {
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    fn parse(line: &str) -> Result<ExecArgs, String> {
+        let cli = Cli::from_arguments(owned(&format!("longwire exec {line}")));
+        match cli.map_err(|error| error.to_string())?.command {
+            Command::Exec(args) => Ok(args),
+            _ => Err("no exec".to_owned()),
+        }
+    }
 
     #[test]
     fn a_topology_file_is_separated_from_the_command() {
-        let words = |text: &str| text.split_whitespace().map(OsString::from).collect();
-        let split = |text| {
-            let words: Vec<OsString> = words(text);
-            let (file, command) = split_file(&words);
-            let command = command.iter().map(|word| word.to_string_lossy());
-            let command = command.collect::<Vec<_>>().join(" ");
-            (file.map(|file| file.display().to_string()), command)
-        };
-        assert_eq!(split("ping far"), (None, "ping far".to_owned()));
-        let file = Some("a/b.toml".to_owned());
-        assert_eq!(
-            split("a/b.toml -- cat x"),
-            (file.clone(), "cat x".to_owned())
+        let cases = rows(
+            "
+            ping far          |          | ping far
+            a/b.toml -- cat x | a/b.toml | cat x
+            a/b.toml cat x    | a/b.toml | cat x
+            a/b.toml          | a/b.toml |
+            cat x.toml        |          | cat x.toml
+            ",
         );
-        assert_eq!(split("a/b.toml cat x"), (file.clone(), "cat x".to_owned()));
-        assert_eq!(split("a/b.toml"), (file, String::new()));
-        assert_eq!(split("cat x.toml"), (None, "cat x.toml".to_owned()));
+        for [text, file, command] in cases {
+            let words = owned(text);
+            let (found, rest) = split_file(&words);
+            let found = found.map_or(String::new(), |file| file.display().to_string());
+            assert_eq!([found, joined(rest)], [file, command], "{text}");
+        }
     }
 
     #[test]
     fn an_empty_command_is_no_probe() {
-        let said = |words: &[&str]| {
-            let words = ["longwire", "exec"].iter().chain(words);
-            let cli = crate::Cli::from_arguments(words.map(OsString::from).collect());
-            cli.map_or_else(|error| error.to_string(), |_| "it is right".to_owned())
-        };
-        for words in [
-            &["--delay", "20ms", "--"][..],
-            &["--delay", "20ms", "--", ""],
-            &["--delay", "20ms", ""],
-            &["a.toml", "--"],
-            &["a.toml", "--time", "1s", "--"],
-            &["a.toml", "--", ""],
+        let none = "error: no command after --; omit -- to probe the link\n";
+        let no_peer = "error: --peer: no command;";
+        for (line, wanted) in [
+            ("--delay 20ms --", none),
+            ("--delay 20ms -- ''", none),
+            ("--delay 20ms ''", none),
+            ("a.toml --", none),
+            ("a.toml --time 1s --", none),
+            ("a.toml -- ''", none),
+            ("--peer '' true", no_peer),
+            ("--peer ' ' -- true", no_peer),
         ] {
-            let said = said(words);
-            let wanted = "error: no command after --; omit -- to probe the link\n";
-            assert!(said.starts_with(wanted), "{words:?}: {said}");
+            let said = parse(line).expect_err(line);
+            assert!(said.starts_with(wanted), "{line}: {said}");
         }
-        for words in [&["--peer", "", "true"][..], &["--peer", " ", "--", "true"]] {
-            let said = said(words);
-            assert!(said.starts_with("error: --peer: no command;"), "{said}");
-        }
-        let said_of_node = said(&["a.toml", "--node", "core=", "--", "true"]);
-        let wanted = "no command; write 'core=";
-        assert!(said_of_node.contains(wanted), "{said_of_node}");
-        for words in [&[][..], &["sh", "--"], &["--", "sh", ""], &["a.toml"]] {
-            assert_eq!(said(words), "it is right", "{words:?}");
+        let said = parse("a.toml --node core= -- true").expect_err("no command");
+        assert!(said.contains("no command; write 'core="), "{said}");
+        for line in ["", "sh --", "-- sh ''", "a.toml"] {
+            assert_eq!(parse(line).map(drop), Ok(()), "{line}");
         }
     }
 
     #[test]
     fn options_may_follow_a_topology_file() {
-        let parse = |text: &str| {
-            let words = text.split_whitespace().map(OsString::from);
-            let cli = crate::Cli::from_arguments(words.collect());
-            let crate::Command::Exec(args) = cli.map_err(|error| error.to_string())?.command else {
-                return Err("no exec".to_owned());
-            };
-            let words = args.command.iter().map(|word| word.to_string_lossy());
-            let words = words.collect::<Vec<_>>().join(" ");
-            Ok((words, args.time.map(|time| time.to_string())))
-        };
-        let time = Some("1s".to_owned());
-        let found = parse("longwire exec a.toml --time 1s -- iperf3 --time 3");
-        assert_eq!(
-            found,
-            Ok(("a.toml -- iperf3 --time 3".to_owned(), time.clone()))
-        );
-        let found = parse("longwire exec --time 1s a.toml -- ls -l");
-        assert_eq!(found, Ok(("a.toml -- ls -l".to_owned(), time.clone())));
-        let found = parse("longwire exec a.toml --time 1s");
-        assert_eq!(found, Ok(("a.toml".to_owned(), time.clone())));
         // Without a file, all words belong to the command.
-        let found = parse("longwire exec --time 1s iperf3 --time 3");
-        assert_eq!(found, Ok(("iperf3 --time 3".to_owned(), time)));
-        let found = parse("longwire exec a.toml --tme 1s -- ls");
-        assert!(found.is_err_and(|error| error.contains("--tme")));
+        let cases = rows(
+            "
+            a.toml --time 1s -- iperf3 --time 3 | a.toml -- iperf3 --time 3
+            --time 1s a.toml -- ls -l           | a.toml -- ls -l
+            a.toml --time 1s                    | a.toml
+            --time 1s iperf3 --time 3           | iperf3 --time 3
+            ",
+        );
+        for [line, command] in cases {
+            let args = parse(line).expect(line);
+            assert_eq!(joined(&args.command), command, "{line}");
+            assert_eq!(args.time, Some(Nanos::from_secs(1)), "{line}");
+        }
+        let said = parse("a.toml --tme 1s -- ls").expect_err("no such option");
+        assert!(said.contains("--tme"), "{said}");
     }
 }

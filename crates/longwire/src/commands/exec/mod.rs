@@ -44,7 +44,7 @@ pub fn run(args: &ExecArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if command.is_empty() {
         refuse_what_a_probe_lacks(file.is_some(), args)?;
     }
-    let (foundation, read) = prepare(args, || network::read(file, args, globals))?;
+    let (foundation, read) = prepare(file, args, globals)?;
     run_in(foundation, read, command, args, globals)
 }
 
@@ -71,8 +71,7 @@ fn run_in(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let expectations = command.is_empty().then(|| expectations(args));
-    let mut expectations = expectations.transpose()?;
+    let mut expectations = command.is_empty().then(|| expectations(args)).transpose()?;
     let (mut environment, control) = environment(foundation, &mut read, args, globals)?;
     let HostedNetwork {
         topology,
@@ -93,15 +92,7 @@ fn run_in(
     let ports = network::open_ports(commands.environment, &hosts, &topology, &args.port)?;
     let may_change = control.takes_clients() || !topology.timeline.events.is_empty();
     let needs = needs_of(args, may_change);
-    let setup = NetworkSetup {
-        hosts: None,
-        topology,
-        announcement,
-        stop: &stop,
-        args: &args.live,
-        gives_up: false,
-        shows_progress: false,
-    };
+    let setup = NetworkSetup::new((topology, announcement), &stop, &args.live);
     let (mut started, mut ended, mut probed) = (false, None, None);
     let mut lifecycle = |_: &RunningNetwork, pause| {
         if !started {
@@ -140,9 +131,15 @@ fn environment(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<(Environment, Bound), Error> {
+    // The devices accept packets as large as the links' MTUs.
     let config = EnvironmentConfig {
+        device: match args.port.as_str() {
+            "tap" => Device::Tap,
+            _ => Device::Veth,
+        },
+        uplink: args.uplink,
         hosts: std::mem::take(&mut read.configs),
-        ..environment_for(args, network::mtus_of(&read.topology))
+        ..EnvironmentConfig::with_room_for(network::mtus_of(&read.topology))
     };
     let mut environment = Environment::on(foundation, &config)?;
     let control = longwire_control::bind(&args.live.control.config())?;
@@ -168,18 +165,14 @@ fn finish(
     args: &ExecArgs,
     globals: &Globals,
 ) -> Result<ExitCode, Error> {
-    let place = match probed {
-        Some(_) => ReportStream::Stdout,
-        None => ReportStream::Stderr,
+    let finish = |place| run_network::finish(probed, report, &args.live.report, globals, place);
+    let Some(found) = probed else {
+        return Ok(CommandEnd::exit_code(ended, finish(ReportStream::Stderr)?));
     };
-    if let Some(found) = probed.filter(|_| globals.talks()) {
+    if globals.talks() {
         probe::print(found);
     }
-    let code = run_network::finish(probed, report, &args.live.report, globals, place)?;
-    Ok(match probed {
-        Some(_) => code,
-        None => CommandEnd::exit_code(ended, code),
-    })
+    finish(ReportStream::Stdout)
 }
 
 const INTERRUPTED: &str = "interrupted before the command started";
@@ -190,33 +183,22 @@ fn expectations(args: &ExecArgs) -> Result<LinkExpectations, Error> {
     Ok(LinkExpectations::new(&up, &down))
 }
 
-/// Creates the foundation of the environment, then calls `read`, which may load plugins. Errors in
-/// arguments take precedence over system errors.
+/// Creates the foundation of the environment, then reads the network, which may load plugins.
+/// Errors in arguments take precedence over system errors.
 ///
 /// # Errors
-/// If `read` fails, or the foundation cannot be created.
-fn prepare<T>(
+/// If the network is invalid, or the foundation cannot be created.
+fn prepare(
+    file: Option<&std::path::Path>,
     args: &ExecArgs,
-    read: impl FnOnce() -> Result<T, Error>,
-) -> Result<(Foundation, T), Error> {
+    globals: &Globals,
+) -> Result<(Foundation, HostedNetwork), Error> {
     let foundation = Foundation::new(args.uplink);
     let watch = foundation.as_ref().ok().map(Foundation::end_on_signal);
     let watch = watch.transpose()?;
-    let read = read()?;
+    let read = network::read(file, args, globals)?;
     drop(watch);
     Ok((foundation?, read))
-}
-
-/// Returns an environment whose devices accept packets as large as the links' MTUs.
-fn environment_for(args: &ExecArgs, mtus: impl IntoIterator<Item = u32>) -> EnvironmentConfig {
-    EnvironmentConfig {
-        device: match args.port.as_str() {
-            "tap" => Device::Tap,
-            _ => Device::Veth,
-        },
-        uplink: args.uplink,
-        ..EnvironmentConfig::with_room_for(mtus)
-    }
 }
 
 /// Returns the capabilities needed to end commands, and to remove and change the network.
@@ -259,8 +241,6 @@ fn probe_link(
             return Err(Error::failed(format!("the probe was stopped by {signal}")));
         }
     }
-    let found = probing
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    Ok(found?)
+    let found = probing.join();
+    Ok(found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
 }

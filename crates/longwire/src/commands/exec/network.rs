@@ -79,17 +79,11 @@ pub(super) fn place_in(
         return;
     }
     for (number, link) in topology.links.iter_mut().enumerate() {
-        for spec in [Some(&mut link.up), link.down.as_mut()]
-            .into_iter()
-            .flatten()
-        {
-            let model = spec
-                .router
-                .as_ref()
-                .and_then(|router| router.models().first());
+        for spec in std::iter::once(&mut link.up).chain(&mut link.down) {
+            let router = spec.router.as_ref();
+            let model = router.and_then(|router| router.models().first());
             if let Some(router) = model.map(|model| *model.prototype()) {
-                let router = plan.address_router(router, number);
-                *spec = Arc::new(LinkSpec::clone(spec).router(router));
+                *spec = Arc::new(LinkSpec::clone(spec).router(plan.address_router(router, number)));
             }
         }
     }
@@ -98,8 +92,8 @@ pub(super) fn place_in(
 /// Returns the MTUs of all links that have one.
 pub(super) fn mtus_of(topology: &Topology) -> impl Iterator<Item = u32> {
     let links = topology.links.iter();
-    let directions = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);
-    directions.flatten().filter_map(|spec| spec.mtu_bytes())
+    let directions = links.flat_map(|link| std::iter::once(&link.up).chain(&link.down));
+    directions.filter_map(|spec| spec.mtu_bytes())
 }
 
 /// Opens the ports of all hosts, in topology order.
@@ -110,7 +104,7 @@ pub(super) fn open_ports(
     kind: &str,
 ) -> Result<Vec<(String, Port)>, Error> {
     let opened = environment.networks().open_all_ports(kind)?;
-    let mut ports: Vec<(usize, Port)> = hosts.ports().iter().copied().zip(opened).collect();
+    let mut ports: Vec<(usize, Port)> = hosts.ports.iter().copied().zip(opened).collect();
     ports.sort_by_key(|(index, _)| *index);
     let named = |(index, port): (usize, Port)| (topology.ports[index].name.clone(), port);
     Ok(ports.into_iter().map(named).collect())
@@ -196,21 +190,14 @@ impl Hosts {
         Ok(Hosts { ports, names })
     }
 
-    /// Returns each host's port index in the file.
-    pub fn ports(&self) -> &[usize] {
-        &self.ports
-    }
-
     fn of_port(&self, option: &str, port: &str) -> Result<usize, Error> {
-        self.names
-            .iter()
-            .position(|name| name == port)
-            .ok_or_else(|| {
-                let known = self.names.join(", ");
-                Error::usage(format!(
-                    "{option}: no port named '{port}'; ports are {known}"
-                ))
-            })
+        let host = self.names.iter().position(|name| name == port);
+        host.ok_or_else(|| {
+            let known = self.names.join(", ");
+            Error::usage(format!(
+                "{option}: no port named '{port}'; ports are {known}"
+            ))
+        })
     }
 
     /// Returns the names and addresses of the hosts.
