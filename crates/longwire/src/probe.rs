@@ -149,9 +149,7 @@ fn one_direction(
 
 /// Returns a rate well below the link's, and the number of datagrams to send at this rate.
 fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) -> (u64, u64) {
-    let capacity = expected
-        .rate_bits
-        .map_or(f64::INFINITY, |rate| rate / f64::from(frame * 8));
+    let capacity = expected.rate_bits.unwrap_or(f64::INFINITY) / f64::from(frame * 8);
     let per_second = (capacity * LOAD).clamp(1.0, most);
     let count = (per_second * time.as_secs_f64()).max(3.0);
     (per_second as u64, count as u64)

@@ -83,24 +83,6 @@ pub struct PumpArgs {
     pub report: ReportArgs,
 }
 
-impl PumpArgs {
-    /// Checks that the report can be written without overwriting a file of the run: a port, one of
-    /// `more_ports`, the log or one of `inputs`.
-    ///
-    /// # Errors
-    /// If it cannot be written, or would overwrite a file of the run.
-    pub fn check_report<'a>(
-        &'a self,
-        more_ports: impl IntoIterator<Item = &'a str>,
-        inputs: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), Error> {
-        let log = self.record.log.as_deref().and_then(Path::to_str);
-        let ports = self.to.iter().map(String::as_str).chain(more_ports);
-        let files = ports.flat_map(registry::files).chain(log).chain(inputs);
-        check_file(self.report.report.as_deref(), files)
-    }
-}
-
 /// Start time of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
@@ -144,6 +126,22 @@ fn seconds(text: &str) -> Option<Nanos> {
 }
 
 impl PumpArgs {
+    /// Checks that the report can be written without overwriting a file of the run: a port, one of
+    /// `more_ports`, the log or one of `inputs`.
+    ///
+    /// # Errors
+    /// If it cannot be written, or would overwrite a file of the run.
+    pub fn check_report<'a>(
+        &'a self,
+        more_ports: impl IntoIterator<Item = &'a str>,
+        inputs: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), Error> {
+        let log = self.record.log.as_deref().and_then(Path::to_str);
+        let ports = self.to.iter().map(String::as_str).chain(more_ports);
+        let files = ports.flat_map(registry::files).chain(log).chain(inputs);
+        check_file(self.report.report.as_deref(), files)
+    }
+
     /// Opens the ports, each with its link. With `ways`, there are two outputs, one per direction
     /// of a conversation; with `timed`, frames have departure times.
     ///

@@ -68,12 +68,8 @@ pub fn run(args: &CheckArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let started = Instant::now();
     let watch = StepsOnStderr::start(globals);
     let steps = watch.steps();
-    let read = Topology::read_in_steps(
-        &args.file,
-        args.scenario.as_deref(),
-        &StartFiles::any(),
-        steps,
-    );
+    let (file, scenario) = (&args.file, args.scenario.as_deref());
+    let read = Topology::read_in_steps(file, scenario, &StartFiles::any(), steps);
     let topology = match read {
         Ok(topology) => topology,
         Err(problems) => {

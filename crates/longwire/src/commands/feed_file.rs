@@ -129,10 +129,8 @@ impl FeedFile<'_> {
         let mut run = VirtualRun::new(simulation, outputs, None, &pump.link.faults, self.stop);
         let began = Instant::now();
         let ended = self.feed_all(&mut run, globals);
-        let interrupted = format!(
-            "interrupted; {} has the frames written so far",
-            self.files.join(" and ")
-        );
+        let files = self.files.join(" and ");
+        let interrupted = format!("interrupted; {files} has the frames written so far");
         let report = run.finish(ended, &interrupted);
         let status = self.feed.status();
         let report = RunReport {

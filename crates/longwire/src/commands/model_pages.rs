@@ -138,13 +138,11 @@ pub fn pages() -> Vec<Page> {
             text: page,
         });
     }
-    pages.insert(
-        0,
-        Page {
-            file: "README.md".to_owned(),
-            text: index,
-        },
-    );
+    let index = Page {
+        file: "README.md".to_owned(),
+        text: index,
+    };
+    pages.insert(0, index);
     pages
 }
 

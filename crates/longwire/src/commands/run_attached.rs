@@ -101,9 +101,8 @@ impl PortsInUse<'_> {
             .ports
             .extract_if(.., |(_, port, _)| !port.is_attached());
         for (name, mut port, _) in gone {
-            let interface = port.interface();
-            self.notes
-                .push(format!("port {name}: '{interface}' is gone"));
+            let note = format!("port {name}: '{}' is gone", port.interface());
+            self.notes.push(note);
             port.release();
             self.left.push(port);
         }

@@ -69,13 +69,10 @@ pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<
             "the topology has several hosts; add --host NAME, one of {}",
             names(cluster)
         ))),
-        (Some(cluster), Some(name)) => match cluster.host_named(name) {
-            Some(index) => Ok(Some(index)),
-            None => Err(Error::usage(format!(
-                "--host: unknown host '{name}'; hosts are {}",
-                names(cluster)
-            ))),
-        },
+        (Some(cluster), Some(name)) => cluster.host_named(name).map(Some).ok_or_else(|| {
+            let names = names(cluster);
+            Error::usage(format!("--host: unknown host '{name}'; hosts are {names}"))
+        }),
     }
 }
 

@@ -12,9 +12,8 @@ pub(super) fn check() -> Vec<Finding> {
     findings.push(virtualised(&cpuinfo));
     findings.extend(read("/proc/stat").and_then(|text| stolen(&text)));
     findings.push(idle_states());
-    findings.push(governor(read(
-        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-    )));
+    let path = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    findings.push(governor(read(path)));
     findings
 }
 

@@ -146,9 +146,8 @@ impl ReceiverArgs {
             own.or(self.receive_netns.first()).map(String::as_str)
         };
         let ports = self.receive.iter().enumerate();
-        Ok(ports
-            .map(|(place, port)| (port.as_str(), namespace(place)))
-            .collect())
+        let ports = ports.map(|(place, port)| (port.as_str(), namespace(place)));
+        Ok(ports.collect())
     }
 }
 

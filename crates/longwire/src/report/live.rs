@@ -73,7 +73,9 @@ impl StatusLine {
     /// Replaces the line with `what`.
     pub fn say(&mut self, what: &str) {
         if self.shown {
-            let what = cut(what, terminal_width());
+            // A line that fills the terminal would wrap.
+            let (_, width) = Term::stderr().size();
+            let what = cut(what, usize::from(width.saturating_sub(1)));
             // A closed terminal must not end the run.
             let _ = write!(std::io::stderr(), "\r\x1b[2K{what}");
         }
@@ -131,13 +133,6 @@ fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
 /// Truncates a line to `width` characters; a longer one would wrap and could not be overwritten.
 fn cut(line: &str, width: usize) -> String {
     line.chars().take(width).collect()
-}
-
-fn terminal_width() -> usize {
-    /// Width assumed for a terminal that does not report one.
-    const USUAL: u16 = 80;
-    let (_, width) = Term::stderr().size_checked().unwrap_or((0, USUAL));
-    usize::from(width.saturating_sub(1))
 }
 
 #[cfg(test)]

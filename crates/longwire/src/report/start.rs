@@ -51,9 +51,8 @@ impl Announcement {
             format!("{name} {text}")
         };
         self.lines = if globals.verbose {
-            let lines = named
-                .clone()
-                .map(|(name, config)| (name.to_owned(), line(config)));
+            let lines = named.clone();
+            let lines = lines.map(|(name, config)| (name.to_owned(), line(config)));
             lines.map(described).collect()
         } else {
             let texts = named.clone().map(|(name, config)| (name, options(config)));
@@ -189,9 +188,8 @@ fn warnings<'a>(links: impl Iterator<Item = (&'a str, &'a LinkConfig)>) -> Vec<S
         texts.map(move |text| (name, text))
     });
     let found = together(found).into_iter();
-    found
-        .map(|(names, text)| format!("{names}: {text}"))
-        .collect()
+    let warnings = found.map(|(names, text)| format!("{names}: {text}"));
+    warnings.collect()
 }
 
 fn warnings_of(config: &LinkConfig) -> Vec<String> {

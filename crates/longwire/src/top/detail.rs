@@ -53,6 +53,7 @@ fn head(detail: &Detail) -> [Line<'_>; 2] {
     let is_down = detail.name.ends_with(".down");
     let way = link.down.as_ref().filter(|_| is_down).unwrap_or(&link.up);
     let totals = &way.counted.totals;
+    let options = options_in_words(&way.options);
     let reasons = way.counted.dropped.iter();
     let reasons: Vec<String> = reasons
         .map(|(name, drops)| format!("{name} {}", count(*drops)))
@@ -60,11 +61,7 @@ fn head(detail: &Detail) -> [Line<'_>; 2] {
     [
         Line::from(vec![
             detail.name.as_str().bold(),
-            Span::raw(format!(
-                "  {}  {}",
-                way.state.name(),
-                options_in_words(&way.options)
-            )),
+            Span::raw(format!("  {}  {options}", way.state.name())),
         ]),
         Line::from(format!(
             "in {}  out {}  dropped {}{}  marked {}  late {}",
@@ -89,7 +86,7 @@ fn rows(columns: &Columns) -> Vec<Row> {
         values.iter().map(|value| value.unwrap_or(0.0)).collect()
     };
     let (median, high) = (known(&columns.delay_p50_us), known(&columns.delay_p99_us));
-    let queueing = known(&columns.queueing_p50_us);
+    let queued_us = micros(last(&known(&columns.queueing_p50_us)));
     let mut drops = vec![0.0; columns.elapsed_s.len()];
     for column in columns.drops_per_s.values() {
         for (sum, value) in drops.iter_mut().zip(column) {
@@ -112,11 +109,7 @@ fn rows(columns: &Columns) -> Vec<Row> {
         },
         Row {
             name: "delay p50",
-            now: format!(
-                "{} ({} queued)",
-                micros(last(&median)),
-                micros(last(&queueing))
-            ),
+            now: format!("{} ({queued_us} queued)", micros(last(&median))),
             values: whole(&median),
             shade: Color::Cyan,
         },

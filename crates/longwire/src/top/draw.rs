@@ -123,18 +123,14 @@ fn header<'a>(shown: &'a Snapshot, screen: &'a TopScreen) -> Vec<Line<'a>> {
         Some(Lost::Ended) => Span::styled("THE RUN HAS ENDED", colour(Color::Red).bold()),
         Some(Lost::NoAnswer(_)) => Span::styled("no response, retrying", colour(Color::Red)),
     };
+    let directions = count(shown.page.directions as u64);
     let mut first = vec![
         Span::styled(format!("longwire {clock}  "), Style::new().bold()),
-        Span::raw(format!(
-            "{} directions  ",
-            count(shown.page.directions as u64)
-        )),
+        Span::raw(format!("{directions} directions  ")),
     ];
     if let Some(pattern) = &screen.pattern {
-        first.push(Span::raw(format!(
-            "'{pattern}': {}  ",
-            count(shown.page.fitting as u64)
-        )));
+        let fitting = count(shown.page.fitting as u64);
+        first.push(Span::raw(format!("'{pattern}': {fitting}  ")));
     }
     first.push(state);
     let sums = match shown.rates {
@@ -228,6 +224,8 @@ fn row_line(row: &TableRow) -> Line<'_> {
         State::Paused => ("paused", Color::Yellow),
     };
     let drops = format!(" {:>6.0}", row.drops_per_s);
+    let [bits_out, bits_in] = [row.bits_out_per_s, row.bits_in_per_s].map(rate);
+    let late = row.late + row.overload;
     let lossy = if row.drops_per_s > 0.0 {
         colour(Color::Red)
     } else {
@@ -236,17 +234,9 @@ fn row_line(row: &TableRow) -> Line<'_> {
     Line::from(vec![
         Span::raw(format!("{:<18} ", shortened(&row.name, 18))),
         Span::styled(format!("{state:<6}"), colour(shade)),
-        Span::raw(format!(
-            " {:>11} {:>11}",
-            rate(row.bits_out_per_s),
-            rate(row.bits_in_per_s)
-        )),
+        Span::raw(format!(" {bits_out:>11} {bits_in:>11}")),
         Span::styled(drops, lossy),
-        Span::raw(format!(
-            " {:>6} {:>5} ",
-            row.queued,
-            row.late + row.overload
-        )),
+        Span::raw(format!(" {:>6} {late:>5} ", row.queued)),
         Span::raw(sparks(&row.recent, SPARKS)),
     ])
 }

@@ -40,16 +40,12 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
     drop(namespace);
     let interfaces = prepared.iter().map(PreparedLink::interface);
     let interfaces: Vec<String> = interfaces.map(str::to_owned).collect();
-    let topology = place::topology(
-        &interfaces,
-        args.live.link.specs()?,
-        args.live.scenario.as_deref(),
-    );
+    let scenario = args.live.scenario.as_deref();
+    let topology = place::topology(&interfaces, args.live.link.specs()?, scenario);
     let topology = topology.map_err(topologies::refused)?;
     let mut announcement = announce(&interfaces, args, globals)?;
-    announcement
-        .warnings
-        .extend(topologies::warn(&topology, globals));
+    let warnings = topologies::warn(&topology, globals);
+    announcement.warnings.extend(warnings);
     let stop = stop_flag()?;
     let facts = Facts::new(None, &interfaces, prepared.iter().map(PreparedLink::claim));
     let place = [label, description];

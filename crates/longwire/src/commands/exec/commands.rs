@@ -110,11 +110,9 @@ impl<'a> Commands<'a> {
         }
         for node in self.nodes {
             let prefix = format!("{}: ", node.name);
-            let place = (node.host, prefix.as_str());
+            let (place, command) = ((node.host, prefix.as_str()), &node.command);
             let output = PeerOutput::Prefixed;
-            let listens = self
-                .environment
-                .spawn_at(place, &node.command, output, wait)?;
+            let listens = self.environment.spawn_at(place, command, output, wait)?;
             self.note_silence(&format!("the command of {}", node.name), listens);
         }
         Ok(())
@@ -152,11 +150,10 @@ impl<'a> Commands<'a> {
                 });
             }
             Some(Event::PeerEnded(host, status)) if !status.success() => {
-                let node = self.nodes.iter().find(|node| node.host == host);
-                let subject = node.map_or_else(
-                    || "the peer's command".to_owned(),
-                    |node| format!("the command of {}", node.name),
-                );
+                let subject = match self.nodes.iter().find(|node| node.host == host) {
+                    Some(node) => format!("the command of {}", node.name),
+                    None => "the peer's command".to_owned(),
+                };
                 self.remark(format!("{subject} ended: {}", describe(status)));
             }
             // Signals were forwarded; the command decides when to exit.
@@ -180,9 +177,8 @@ impl<'a> Commands<'a> {
             self.environment.children().stop_command();
             self.kill_at = Some(now + GRACE);
             let time = self.args.time.unwrap_or(Nanos::ZERO);
-            self.notes
-                .closing
-                .push(format!("the command was stopped after {time} (--time)"));
+            let note = format!("the command was stopped after {time} (--time)");
+            self.notes.closing.push(note);
         } else if over(self.kill_at) {
             self.environment.children().kill_command();
             self.kill_at = Some(now + GRACE);

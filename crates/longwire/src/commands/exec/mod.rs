@@ -144,12 +144,8 @@ fn environment(
     let mut environment = Environment::on(foundation, &config)?;
     let control = longwire_control::bind(&args.live.control.config())?;
     environment.set_control(control.address()?);
-    network::place_in(
-        environment.networks(),
-        &mut read.topology,
-        &read.hosts,
-        args,
-    );
+    let networks = environment.networks();
+    network::place_in(networks, &mut read.topology, &read.hosts, args);
     let notes = environment.notes().map(str::to_owned);
     let notes: Vec<String> = notes.chain(read.hosts.note(&read.topology)).collect();
     start::notes(&notes, globals);
