@@ -255,10 +255,8 @@ pub(super) fn refuse_overwriting(inputs: &[PathBuf], output: &Path) -> Result<()
         return Ok(());
     };
     let is_input = inputs.iter().any(|input| identity(input) == Some(written));
-    let message = format!(
-        "OUT '{}' is also an INPUT; choose another name",
-        output.display()
-    );
+    let output = output.display();
+    let message = format!("OUT '{output}' is also an INPUT; choose another name");
     Error::refuse_first(&[(is_input, &message)])
 }
 

@@ -88,10 +88,10 @@ fn direction_parser() -> impl TypedValueParser<Value = LogDirection> {
 /// # Errors
 /// If an input cannot be read, or the page cannot be written.
 pub fn run(args: &ReportPageArgs, globals: &Globals) -> Result<ExitCode, Error> {
+    let output = args.output.display();
     if !is_page(&args.output) {
         return Err(Error::usage(format!(
-            "--output '{}': name must end in .html",
-            args.output.display()
+            "--output '{output}': name must end in .html"
         )));
     }
     refuse_overwriting(&args.inputs, &args.output)?;
@@ -106,11 +106,7 @@ pub fn run(args: &ReportPageArgs, globals: &Globals) -> Result<ExitCode, Error> 
         .map_err(Error::file(&args.output, "cannot write the page"))?;
     if !globals.quiet && !globals.json {
         let kilobytes = page.len().div_ceil(1_000);
-        writeln!(
-            io::stdout().lock(),
-            "{}: {kilobytes} kB",
-            args.output.display()
-        )?;
+        writeln!(io::stdout().lock(), "{output}: {kilobytes} kB")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -501,10 +501,8 @@ fn warn_of_lost_ports(running: &RunningNetwork, reported: &mut usize, globals: &
     let lost = running.handle().map(NetworkHandle::lost_ports);
     let lost = lost.unwrap_or_default();
     for (name, port) in lost.iter().skip(*reported) {
-        let remark = format!(
-            "port {name} is gone: {}; the run continues without it",
-            port.error
-        );
+        let error = &port.error;
+        let remark = format!("port {name} is gone: {error}; the run continues without it");
         start::warn(std::slice::from_ref(&remark), globals);
     }
     *reported = lost.len();

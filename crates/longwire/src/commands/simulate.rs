@@ -242,10 +242,8 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     }
     if links.iter().any(|link| link.traffic.packets_in > 0) {
         for link in links.iter().filter(|link| link.traffic.packets_in == 0) {
-            remarks.push(format!(
-                "{}: no frame in this direction; check --near",
-                link.name
-            ));
+            let name = &link.name;
+            remarks.push(format!("{name}: no frame in this direction; check --near"));
         }
     }
     remarks

@@ -108,12 +108,8 @@ fn waking(latencies: &[Duration]) -> Finding {
         latencies.get(index).copied().unwrap_or_default()
     };
     let show = |latency: Duration| micros(latency.as_secs_f64() * 1e6);
-    let found = format!(
-        "median {}, p99 {}, max {} late after sleeping 100 us",
-        show(at(50)),
-        show(at(99)),
-        show(at(100))
-    );
+    let [median, p99, max] = [50, 99, 100].map(|percent| show(at(percent)));
+    let found = format!("median {median}, p99 {p99}, max {max} late after sleeping 100 us");
     if at(99) <= P99_NOTABLE {
         return Finding::ok("wake-up", found);
     }

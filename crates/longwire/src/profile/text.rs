@@ -75,10 +75,8 @@ pub(super) fn print(report: &ProfileReport, globals: &Globals) {
 }
 
 fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
-    println!(
-        "RFC 2544: 100 % is {}, trials of {} s",
-        report.rate, report.trial_s
-    );
+    let (rate, seconds) = (&report.rate, report.trial_s);
+    println!("RFC 2544: 100 % is {rate}, trials of {seconds} s");
     print_throughput(&report.sizes, paint);
     print_loss(&report.sizes, paint);
     print_bursts(&report.sizes, paint);
@@ -156,10 +154,8 @@ fn print_bursts(sizes: &[SizeReport], paint: Paint) {
 }
 
 fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
-    println!(
-        "RFC 2889: 100 % is {}, trials of {} s",
-        report.rate, report.trial_s
-    );
+    let (rate, seconds) = (&report.rate, report.trial_s);
+    println!("RFC 2889: 100 % is {rate}, trials of {seconds} s");
     let mut table = Table::headed("bytes | maximum offered | forwarded | maximum | at load");
     for found in &report.forwarding {
         let number = |value: Option<f64>| value.map_or("void".to_owned(), |n| format!("{n:.0}"));

@@ -340,11 +340,9 @@ fn stopped_early(report: &RunReport) -> Option<String> {
     let done = report.progress();
     let done = done.map(|done| format!(" at {} of its input", percent(done)));
     let done = done.unwrap_or_default();
-    let (frames, _) = sent(report);
+    let (sent, read) = (count_of(sent(report).0, "frame"), count(read));
     Some(format!(
-        "the replay was stopped{done}: {} sent, {} read but not sent",
-        count_of(frames, "frame"),
-        count(read)
+        "the replay was stopped{done}: {sent} sent, {read} read but not sent"
     ))
 }
 

@@ -132,10 +132,8 @@ fn read_file(path: &Path) -> Result<Value, Error> {
     read.map_err(Error::file(path, "cannot read the change"))?;
     let refuse = |why: String| Err(Error::usage(format!("{}: {why}", path.display())));
     if text.len() as u64 > CHANGE_MAX {
-        return refuse(format!(
-            "larger than {} MiB; split the change",
-            CHANGE_MAX >> 20
-        ));
+        let most = CHANGE_MAX >> 20;
+        return refuse(format!("larger than {most} MiB; split the change"));
     }
     match parse(&text) {
         Ok(change) => Ok(change),

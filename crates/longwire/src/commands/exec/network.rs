@@ -215,11 +215,9 @@ impl Hosts {
         for (port, address) in &args.address {
             let host = self.of_port("--address", port)?;
             let mut given = configs.iter().flat_map(|config| &config.addresses);
-            if given.any(|other| other.address == address.address) {
-                return Err(Error::usage(format!(
-                    "--address: {} is given twice",
-                    address.address
-                )));
+            let ip = address.address;
+            if given.any(|other| other.address == ip) {
+                return Err(Error::usage(format!("--address: {ip} is given twice")));
             }
             configs[host].addresses.push(*address);
         }
