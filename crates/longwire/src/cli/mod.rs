@@ -30,7 +30,7 @@ pub use running::{
     LaunchBy, LiveArgs, RecordArgs, ReportArgs, RunningArgs, SEED_DEFAULT, SeedArgs, TimingArgs,
     Wait, is_page, refuse_page,
 };
-pub use traffic::{Inside, Order, TrafficArgs};
+pub use traffic::{Inside, Order, TrafficArgs, rate_framing};
 
 const LONG_ABOUT: &str = "\
 A network link in software.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use longwire_engine::Nanos;
+use longwire_engine::models::framing::Framing;
 use longwire_engine::models::{FRAMING, Kind};
 use longwire_packet::alter::parse_dscp;
 use longwire_runtime::{FileLoader, suggest};
@@ -175,6 +176,15 @@ fn kind_help<M>(summary: &str, kind: &Kind<M>) -> String {
     format!("{summary}\n{}", models.collect::<String>())
 }
 
+/// Parses the value of `--rate-framing`.
+///
+/// # Errors
+/// If it is invalid.
+pub fn rate_framing(text: &str) -> Result<Framing, Error> {
+    let framing = FRAMING.parse(text);
+    framing.map_err(|error| Error::usage(format!("--rate-framing: {error}")))
+}
+
 /// Parses the model of an option.
 fn model<M: ?Sized>(kind: &Kind<Box<M>>, text: &str) -> Result<Arc<M>, Error> {
     let model = kind.parse_with(text, &FileLoader::default());
@@ -212,8 +222,7 @@ impl TrafficArgs {
     /// # Errors
     /// If the framing is invalid, or given for a rate that is not in bits.
     pub fn load_rate(&self, default: &str) -> Result<Option<LoadRate>, Error> {
-        let framing = FRAMING.parse(self.rate_framing.as_deref().unwrap_or(default));
-        let framing = framing.map_err(|error| Error::usage(format!("--rate-framing: {error}")))?;
+        let framing = rate_framing(self.rate_framing.as_deref().unwrap_or(default))?;
         let bits = matches!(self.rate, Some(LoadRate::Bits(..)));
         if self.rate_framing.is_some() && !bits {
             return Err(Error::usage(

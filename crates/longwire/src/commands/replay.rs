@@ -6,8 +6,6 @@ use std::str::FromStr;
 
 use clap::Args;
 use longwire_capture::same_file;
-use longwire_engine::models::FRAMING;
-use longwire_engine::models::framing::Framing;
 use longwire_engine::replay::Pace;
 use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
@@ -17,7 +15,7 @@ use serde::Serialize;
 
 use super::feed_file::{self, FeedFile};
 use super::replay_control::ReplayControl;
-use crate::cli::{AlterArgs, PumpArgs};
+use crate::cli::{AlterArgs, PumpArgs, rate_framing};
 use crate::receiving::{ReceivedByLink, ReceiverArgs, Receivers};
 use crate::report::ending::Ending;
 use crate::report::finish::finish;
@@ -169,17 +167,9 @@ impl PaceArgs {
             Some(PaceRate::Packets(rate)) => Pace::Packets(rate),
             Some(PaceRate::Bits(rate)) => Pace::Bits {
                 rate,
-                framing: self.framing()?,
+                framing: rate_framing(self.rate_framing.as_deref().unwrap_or("none"))?,
             },
         })
-    }
-
-    fn framing(&self) -> Result<Framing, Error> {
-        let Some(text) = &self.rate_framing else {
-            return Ok(Framing::NONE);
-        };
-        let framing = FRAMING.parse(text);
-        framing.map_err(|error| Error::usage(format!("--rate-framing: {error}")))
     }
 }
 

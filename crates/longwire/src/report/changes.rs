@@ -56,23 +56,15 @@ mod tests {
         let mut changes = Changes::default();
         changes.remember(done(4_049_022_260, 1));
         changes.remember(done(5_000_000_000, 12));
-        assert_eq!(
-            change_lines(&changes),
-            [
-                "at 4.049 s by control: set adsl* rate=4mbit",
-                "at 5 s by control: set adsl* rate=4mbit (12 links)",
-            ]
-        );
+        let one = "at 4.049 s by control: set adsl* rate=4mbit";
+        let several = "at 5 s by control: set adsl* rate=4mbit (12 links)";
+        assert_eq!(change_lines(&changes), [one, several]);
         let mut failed = done(6_000_000_000, 0);
         failed.error = Some("no link is called adsl9".to_owned());
         changes.remember(failed);
         changes.remember(done(7_000_000_000, 1));
-        assert_eq!(
-            change_lines(&changes),
-            [
-                "4 changes: -v lists them",
-                "at 6 s by control: set adsl* rate=4mbit; failed: no link is called adsl9",
-            ]
-        );
+        let count = "4 changes: -v lists them";
+        let failed = "at 6 s by control: set adsl* rate=4mbit; failed: no link is called adsl9";
+        assert_eq!(change_lines(&changes), [count, failed]);
     }
 }

@@ -138,10 +138,8 @@ mod tests {
 
     #[test]
     fn an_input_shows_its_counts() {
-        assert_eq!(
-            line(&input(), false),
-            "trace.pcap: 50% read, 1,200 filtered"
-        );
+        let words = "trace.pcap: 50% read, 1,200 filtered";
+        assert_eq!(line(&input(), false), words);
         let late = InputReport {
             behind_max_us: 1_500.0,
             ..input()

@@ -52,7 +52,7 @@ pub(super) fn attach(args: &AttachArgs, globals: &Globals) -> Result<ExitCode, E
     let registration =
         Registration::create(args.name.as_deref(), place, (interfaces, facts), spec)?;
     let mut control = args.live.control.config();
-    control.addresses.push(registration.address().clone());
+    control.addresses.push(registration.address.clone());
     let control = longwire_control::bind(&control)?;
     let (ports, engages) = place::split(prepared);
     let setup = NetworkSetup::new((topology, announcement), &stop, &args.live);

@@ -91,7 +91,8 @@ impl Registered {
 pub(super) struct Registration {
     entry: Registered,
     file: PathBuf,
-    address: Address,
+    /// Address of the run's control API.
+    pub address: Address,
     is_written: bool,
 }
 
@@ -164,11 +165,6 @@ impl Registration {
             },
             is_written: false,
         })
-    }
-
-    /// Returns the address of the run's control API.
-    pub fn address(&self) -> &Address {
-        &self.address
     }
 
     pub fn name(&self) -> &str {

@@ -98,7 +98,7 @@ fn run_in(
         if !started {
             watch = None;
             if stop.load(Ordering::SeqCst) {
-                return Err(Error::failed(INTERRUPTED));
+                return Err(Error::failed("interrupted before the command started"));
             }
             if let Some(expectations) = expectations.take() {
                 probed = Some(probe_link(commands.environment, expectations, globals)?);
@@ -138,7 +138,7 @@ fn environment(
             _ => Device::Veth,
         },
         uplink: args.uplink,
-        hosts: std::mem::take(&mut read.configs),
+        hosts: read.hosts.configs.clone(),
         ..EnvironmentConfig::with_room_for(network::mtus_of(&read.topology))
     };
     let mut environment = Environment::on(foundation, &config)?;
@@ -170,8 +170,6 @@ fn finish(
     }
     finish(ReportStream::Stdout)
 }
-
-const INTERRUPTED: &str = "interrupted before the command started";
 
 /// Returns the probe's expectations of the link.
 fn expectations(args: &ExecArgs) -> Result<LinkExpectations, Error> {

@@ -24,7 +24,6 @@ pub(super) struct HostedNetwork {
     pub topology: Topology,
     pub announcement: Announcement,
     pub hosts: Hosts,
-    pub configs: Vec<HostConfig>,
     pub nodes: Vec<NodeCommand>,
 }
 
@@ -53,14 +52,12 @@ pub(super) fn read(
             topologies::pair(ports, &args.live.link, options, scenario, globals)?
         }
     };
-    let hosts = Hosts::new(&topology)?;
-    let configs = hosts.configs(&args.hosts, &topology)?;
+    let hosts = Hosts::new(&args.hosts, &topology)?;
     let nodes = hosts.commands(args)?;
     Ok(HostedNetwork {
         topology,
         announcement,
         hosts,
-        configs,
         nodes,
     })
 }
@@ -164,15 +161,17 @@ fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String>
 pub(super) struct Hosts {
     /// Port index in the file, per host.
     ports: Vec<usize>,
-    names: Vec<String>,
+    /// Names and addresses.
+    pub configs: Vec<HostConfig>,
 }
 
 impl Hosts {
     /// Selects near and far: the ports with these names, or else the first two.
     ///
     /// # Errors
-    /// If there are fewer than two ports, or more ports than addresses.
-    pub fn new(topology: &Topology) -> Result<Hosts, Error> {
+    /// If there are fewer than two ports, or more ports than addresses; if an option names an
+    /// unknown port, or repeats an address.
+    pub fn new(args: &HostArgs, topology: &Topology) -> Result<Hosts, Error> {
         let names: Vec<&str> = topology.ports.iter().map(|port| &*port.name).collect();
         let count = names.len();
         if !(2..=HOSTS_MAX).contains(&count) {
@@ -186,42 +185,34 @@ impl Hosts {
         let far = named("far").unwrap_or(usize::from(near == 0));
         let others = (0..count).filter(|port| ![near, far].contains(port));
         let ports: Vec<usize> = [near, far].into_iter().chain(others).collect();
-        let names = ports.iter().map(|port| names[*port].to_owned()).collect();
-        Ok(Hosts { ports, names })
-    }
-
-    fn of_port(&self, option: &str, port: &str) -> Result<usize, Error> {
-        let host = self.names.iter().position(|name| name == port);
-        host.ok_or_else(|| {
-            let known = self.names.join(", ");
-            Error::usage(format!(
-                "{option}: no port named '{port}'; ports are {known}"
-            ))
-        })
-    }
-
-    /// Returns the names and addresses of the hosts.
-    ///
-    /// # Errors
-    /// If an option names an unknown port, or repeats an address.
-    pub fn configs(&self, args: &HostArgs, topology: &Topology) -> Result<Vec<HostConfig>, Error> {
-        let named = self.names.iter().zip(&self.ports);
-        let named = named.map(|(name, port)| HostConfig {
-            name: name.clone(),
+        let config = |port: &usize| HostConfig {
+            name: names[*port].to_owned(),
             addresses: Vec::new(),
             carrier: topology.carrier_of(*port).is_some(),
-        });
-        let mut configs: Vec<HostConfig> = named.collect();
+        };
+        let configs = ports.iter().map(config).collect();
+        let mut hosts = Hosts { ports, configs };
         for (port, address) in &args.address {
-            let host = self.of_port("--address", port)?;
-            let mut given = configs.iter().flat_map(|config| &config.addresses);
+            let host = hosts.of_port("--address", port)?;
+            let mut given = hosts.configs.iter().flat_map(|host| &host.addresses);
             let ip = address.address;
             if given.any(|other| other.address == ip) {
                 return Err(Error::usage(format!("--address: {ip} is given twice")));
             }
-            configs[host].addresses.push(*address);
+            hosts.configs[host].addresses.push(*address);
         }
-        Ok(configs)
+        Ok(hosts)
+    }
+
+    fn of_port(&self, option: &str, port: &str) -> Result<usize, Error> {
+        let names: Vec<&str> = self.configs.iter().map(|host| &*host.name).collect();
+        let host = names.iter().position(|name| *name == port);
+        host.ok_or_else(|| {
+            let known = names.join(", ");
+            Error::usage(format!(
+                "{option}: no port named '{port}'; ports are {known}"
+            ))
+        })
     }
 
     /// Returns the commands of hosts other than near.
@@ -272,7 +263,7 @@ impl Hosts {
 
     /// Returns a note that names the ports used as near and far, unless the ports have these names.
     pub fn note(&self, topology: &Topology) -> Option<String> {
-        let [near, far] = [&self.names[0], &self.names[1]];
+        let [near, far] = [&self.configs[0].name, &self.configs[1].name];
         if (near.as_str(), far.as_str()) == ("near", "far") {
             return None;
         }
