@@ -34,6 +34,7 @@ fn examples(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::HEADING;
     use crate::Cli;
 
     #[test]
@@ -43,20 +44,20 @@ mod tests {
         let mut with_examples = 0;
         for command in root.get_subcommands_mut() {
             let help = command.render_long_help().to_string();
-            let found: Vec<&str> = help.lines().filter(|line| *line == "Examples:").collect();
-            if found.is_empty() {
+            let found = help.lines().filter(|line| *line == HEADING).count();
+            if found == 0 {
                 continue;
             }
             with_examples += 1;
             let name = command.get_name();
-            assert_eq!(found.len(), 2, "{name}: {help}");
+            assert_eq!(found, 2, "{name}: {help}");
             let mut lines = help.lines();
-            assert_eq!(lines.next(), Some("Examples:"), "{name}");
+            assert_eq!(lines.next(), Some(HEADING), "{name}");
             let shown: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
             let of_program = |line: &&&str| line.contains("longwire ");
             let count = shown.iter().filter(of_program).count();
             assert!((1..=3).contains(&count), "{name}: {shown:?}");
-            let end = help.rsplit("Examples:").next().unwrap_or_default();
+            let end = help.rsplit(HEADING).next().unwrap_or_default();
             assert!(end.contains(shown[0]), "{name}: {shown:?}");
         }
         assert!(with_examples > 8, "{with_examples}");

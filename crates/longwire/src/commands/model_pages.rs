@@ -177,10 +177,7 @@ fn write_model(page: &mut String, kind: &str, info: &ModelInfo) {
 
 fn takes(param: &Param) -> String {
     match param.unit {
-        Unit::Choice(words) => {
-            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-            words.join(" or ")
-        }
+        Unit::Choice(words) => format!("`{}`", words.join("` or `")),
         unit => format!("{}, `{}`", unit_name(unit), unit.example()),
     }
 }

@@ -153,10 +153,12 @@ impl ReceiverArgs {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::words;
+
     use super::*;
 
-    fn ports(receive: &[&str], netns: &[&str], outputs: usize) -> Result<String, String> {
-        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    fn ports(receive: &str, netns: &str, outputs: usize) -> Result<String, String> {
+        let owned = |names: &str| words(names).into_iter().map(str::to_owned).collect();
         let args = ReceiverArgs {
             receive: owned(receive),
             receive_netns: owned(netns),
@@ -173,13 +175,17 @@ mod tests {
 
     #[test]
     fn each_output_has_its_receiver_or_none_has() {
-        assert_eq!(ports(&[], &[], 2).as_deref(), Ok(""));
-        assert_eq!(ports(&["a", "b"], &[], 2).as_deref(), Ok("a b"));
-        assert_eq!(ports(&["a", "b"], &["n"], 2).as_deref(), Ok("a@n b@n"));
-        assert_eq!(ports(&["a", "b"], &["n", "m"], 2).as_deref(), Ok("a@n b@m"));
-        let refused = ports(&["a"], &[], 2).err().unwrap_or_default();
+        for (receive, netns, shown) in [
+            ("", "", ""),
+            ("a b", "", "a b"),
+            ("a b", "n", "a@n b@n"),
+            ("a b", "n m", "a@n b@m"),
+        ] {
+            assert_eq!(ports(receive, netns, 2).as_deref(), Ok(shown));
+        }
+        let refused = ports("a", "", 2).expect_err("one receiver");
         assert!(refused.contains("--to 2 times"), "{refused}");
-        let refused = ports(&["a"], &["n", "m"], 1).err().unwrap_or_default();
+        let refused = ports("a", "n m", 1).expect_err("two namespaces");
         assert!(refused.contains("once for all"), "{refused}");
     }
 }

@@ -77,9 +77,10 @@ mod tests {
 
     use super::*;
 
-    fn link(name: &str) -> LinkReport {
-        LinkReport {
-            name: name.to_owned(),
+    #[test]
+    fn drops_of_the_link_are_not_losses_of_the_network() {
+        let link = LinkReport {
+            name: "out".to_owned(),
             traffic: Traffic {
                 packets_in: 1_000,
                 packets_out: 990,
@@ -88,25 +89,18 @@ mod tests {
             drops: [("loss", 10)].into(),
             artifacts: [("send_failed", 2)].into(),
             ..LinkReport::default()
-        }
-    }
-
-    fn received(lost: u64) -> ReceiveReport {
-        ReceiveReport {
+        };
+        let received = ReceiveReport {
             port: "packet:far".to_owned(),
             trace: Some(TraceReport {
-                lost,
+                lost: 3,
                 behind_last: 1,
                 ..TraceReport::default()
             }),
             ..ReceiveReport::default()
-        }
-    }
-
-    #[test]
-    fn drops_of_the_link_are_not_losses_of_the_network() {
+        };
         assert_eq!(
-            summary(&link("out"), &received(3)),
+            summary(&link, &received),
             "out at packet:far: 1,000 frames in, 10 dropped by the emulated link, 990 sent, 4 \
              missing, including 2 lost by the sending port"
         );

@@ -266,15 +266,15 @@ fn announce(
 /// If an option is invalid.
 fn spec(args: &AttachArgs) -> Result<AttachmentSpec, Error> {
     let link = args.live.link.specs()?;
-    let netns = args.netns.clone().map(TargetSpec::Netns);
-    let container = args.container.as_ref();
-    let pod = args.pod.as_ref();
-    let target = netns
-        .or(args.pid.map(TargetSpec::Pid))
-        .or(container.map(|name| TargetSpec::Container(name.to_string())))
-        .or(pod.map(|name| TargetSpec::Pod(name.to_string())));
+    let target = match (&args.netns, args.pid, &args.container, &args.pod) {
+        (Some(path), ..) => TargetSpec::Netns(path.clone()),
+        (_, Some(pid), ..) => TargetSpec::Pid(pid),
+        (_, _, Some(name), _) => TargetSpec::Container(name.to_string()),
+        (.., Some(name)) => TargetSpec::Pod(name.to_string()),
+        _ => unreachable!("one target is required"),
+    };
     Ok(AttachmentSpec {
-        target: target.unwrap_or_else(|| unreachable!("one target is required")),
+        target,
         interface: args.interface.clone(),
         to: args.to.iter().map(ToString::to_string).collect(),
         filter: args.filter.clone(),

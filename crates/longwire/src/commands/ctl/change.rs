@@ -215,41 +215,34 @@ mod tests {
 
     #[test]
     fn the_command_line_equals_a_body() {
-        let wanted = [
-            (
-                "set adsl* rate=5mbit loss=1% loss=ber:rate=1e-6 --in 2s",
-                json!({
-                    "set": { "adsl*": { "rate": "5mbit", "loss": ["1%", "ber:rate=1e-6"] } },
-                    "in": "2s",
-                }),
-            ),
-            (
-                "set x.up queue= delay=1ms",
-                json!({ "set": { "x.up": { "queue": null, "delay": "1ms" } } }),
-            ),
-            (
-                "add new7 --match src=10.0.0.7 --rate 1mbit --template adsl",
-                json!({ "add": { "link": [{
-                    "name": "new7", "match": ["src=10.0.0.7"], "template": "adsl",
-                    "rate": "1mbit",
-                }] } }),
-            ),
-            (
-                "add x --match in-port=a --match-down in-port=b --delay 1ms --up-rate 1mbit",
-                json!({ "add": { "link": [{
-                    "name": "x", "match": ["in-port=a"],
-                    "up": { "rate": "1mbit", "delay": "1ms" },
-                    "down": { "delay": "1ms", "match": ["in-port=b"] },
-                }] } }),
-            ),
-            (
-                "move terminal by-west --outage 50ms --at 30s",
-                json!({ "move": { "terminal": "by-west" }, "outage": "50ms", "at": "30s" }),
-            ),
-            ("remove a b*", json!({ "remove": ["a", "b*"] })),
-            ("pause core", json!({ "pause": ["core"] })),
-        ];
-        for (arguments, wanted) in wanted {
+        let cases = r#"
+            set adsl* rate=5mbit loss=1% loss=ber:rate=1e-6 --in 2s
+            { "set": { "adsl*": { "rate": "5mbit", "loss": ["1%", "ber:rate=1e-6"] } }, "in": "2s" }
+
+            set x.up queue= delay=1ms
+            { "set": { "x.up": { "queue": null, "delay": "1ms" } } }
+
+            add new7 --match src=10.0.0.7 --rate 1mbit --template adsl
+            { "add": { "link": [{ "name": "new7", "match": ["src=10.0.0.7"], "template": "adsl",
+                                  "rate": "1mbit" }] } }
+
+            add x --match in-port=a --match-down in-port=b --delay 1ms --up-rate 1mbit
+            { "add": { "link": [{ "name": "x", "match": ["in-port=a"],
+                                  "up": { "rate": "1mbit", "delay": "1ms" },
+                                  "down": { "delay": "1ms", "match": ["in-port=b"] } }] } }
+
+            move terminal by-west --outage 50ms --at 30s
+            { "move": { "terminal": "by-west" }, "outage": "50ms", "at": "30s" }
+
+            remove a b*
+            { "remove": ["a", "b*"] }
+
+            pause core
+            { "pause": ["core"] }
+        "#;
+        for case in cases.trim().split("\n\n") {
+            let (arguments, wanted) = case.trim().split_once('\n').expect("two lines");
+            let wanted: Value = serde_json::from_str(wanted).expect("JSON");
             assert_eq!(body(arguments), wanted, "{arguments}");
         }
     }
