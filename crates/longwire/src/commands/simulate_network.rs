@@ -48,8 +48,7 @@ pub fn run(file: &Path, args: &SimulateArgs, globals: &Globals) -> Result<ExitCo
     watch.steps().begin("numbering links", None);
     let network = Numbered::new(topology);
     run_network::refuse_unmeetable(&network, &args.report, true)?;
-    let names = (port_names_of(&network), names_of(&network));
-    let recorder = args.recorder(names)?;
+    let recorder = args.recorder((port_names_of(&network), names_of(&network)))?;
     let first = inputs.first_stamp()?.unwrap_or(Nanos::ZERO);
     let epoch = args.epoch.map_or(first, Nanos::from_nanos);
     let loader = FileLoader::reporting_to(&faults);

@@ -71,8 +71,7 @@ fn plain(name: String, cir: BitRate, args: &ProfileArgs) -> Service {
 fn parse(text: &str, args: &ProfileArgs) -> Result<Service, Error> {
     let wrong = |message: String| Error::usage(format!("--service {text}: {message}"));
     let named = text.split_once(':').filter(|(name, _)| !name.is_empty());
-    let unnamed = || wrong("write NAME:cir=RATE,…".to_owned());
-    let (name, rest) = named.ok_or_else(unnamed)?;
+    let (name, rest) = named.ok_or_else(|| wrong("write NAME:cir=RATE,…".to_owned()))?;
     let mut cir = None;
     let none = BitRate::from_bits_per_sec(1).ok_or_else(|| wrong("no rate".to_owned()))?;
     let mut service = plain(name.to_owned(), none, args);

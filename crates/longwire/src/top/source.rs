@@ -211,8 +211,7 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
 /// were unset keep their new value.
 fn back(name: &str, link: &Value, body: &Value) -> Option<ChangeRequest> {
     let is_down = name.ends_with(".down") && !link["down"].is_null();
-    let way = if is_down { "down" } else { "up" };
-    let was = &link[way];
+    let was = &link[if is_down { "down" } else { "up" }];
     let (body, text) = match body["set"][name].as_object() {
         Some(set) => {
             let known = set

@@ -206,8 +206,7 @@ impl Hosts {
 
     fn of_port(&self, option: &str, port: &str) -> Result<usize, Error> {
         let names: Vec<&str> = self.configs.iter().map(|host| &*host.name).collect();
-        let host = names.iter().position(|name| *name == port);
-        host.ok_or_else(|| {
+        names.iter().position(|name| *name == port).ok_or_else(|| {
             let known = names.join(", ");
             Error::usage(format!(
                 "{option}: no port named '{port}'; ports are {known}"
