@@ -24,6 +24,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::common::program::path_with_program;
 use crate::common::{have, write};
 use longwire_testbed::support::{Folder, skip, words};
 
@@ -219,16 +220,13 @@ export PATH="$PWD/.book/bin:$PATH"
 
 /// Starts a page's script in its directory.
 fn start(dir: &Folder, steps: &[Block]) -> Child {
-    write(&dir.file("page.sh"), script(steps).as_bytes());
+    write(dir.file("page.sh"), script(steps).as_bytes());
     let output = File::create(dir.file("output")).expect("a file");
-    let program = Path::new(env!("CARGO_BIN_EXE_longwire"));
-    let folder = program.parent().expect("a folder").display();
-    let path = std::env::var("PATH").unwrap_or_default();
     unshare()
         .args(["bash", "page.sh"])
         .current_dir(dir.path())
         .env("LONGWIRE", root().canonicalize().expect("the repository"))
-        .env("PATH", format!("{folder}:{path}"))
+        .env("PATH", path_with_program())
         .env("HOME", dir.path())
         .env_remove("XDG_RUNTIME_DIR")
         .env_remove("LONGWIRE_CONTROL")

@@ -89,7 +89,7 @@ fn completions_know_every_command_and_option() {
 fn manual_pages_are_written_for_every_command() {
     let dir = Folder::new();
     longwire(format!("man {}", dir.file("man1"))).well();
-    let page = |name: &str| crate::common::read(&dir.file(&format!("man1/{name}")));
+    let page = |name: &str| crate::common::read(dir.file(&format!("man1/{name}")));
     assert!(page("longwire.1").contains(".TH longwire 1"));
     for command in words(COMMANDS) {
         assert!(

@@ -6,7 +6,7 @@ use longwire_testbed::support::{Folder, skip};
 use serde_json::Value;
 
 use crate::common::program::{RunningProgram, eventually, longwire};
-use crate::common::{assert_refused, read, read_json, write};
+use crate::common::{assert_refused, read, read_json, set_mode, write};
 use crate::exec::User;
 
 /// Formats a number as pages do: `1,234,567`.
@@ -156,7 +156,7 @@ fn a_run_writes_its_page_and_nothing_else() {
 fn a_changed_network_marks_its_changes() {
     for user in User::all() {
         let scenario = "[[at]]\ntime = \"1.2s\"\nset = { \"link.up\" = { rate = \"1mbit\" } }\n";
-        write(&user.dir.file("s.toml"), scenario);
+        write(user.dir.file("s.toml"), scenario);
         let options = "-q --rate 10mbit --scenario s.toml --report n.html";
         user.exec(format!("{options} -- ping -q -c 200 -i 0.01 -s 1000 far"))
             .well();
@@ -183,8 +183,7 @@ fn a_killed_run_leaves_no_file() {
     for user in User::all() {
         let before = names(user.dir.path());
         let temporary = Folder::new();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
-        std::fs::set_permissions(temporary.path(), mode).expect("its own directory");
+        set_mode(temporary.path(), 0o1777);
         let mut command = user.exec_command("--report k.html -- ping -i 0.01 far");
         command.env("TMPDIR", temporary.path());
         let out = temporary.file("out");

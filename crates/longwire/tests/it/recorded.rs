@@ -6,30 +6,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use longwire_capture::CaptureReader;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 use crate::common::program::{RunningProgram, json_of, longwire, quiet};
 use crate::common::recording::{assert_decided_alike, decided};
 use crate::common::site::{Network, Site, assert_nothing_lost};
-use crate::common::{have, list, named, read_json};
+use crate::common::{captured, have, list, named, read_json};
 use crate::exec::User;
-
-/// Returns the frames of a capture, with the names of their interfaces.
-fn frames(file: &str) -> Vec<(String, Vec<u8>)> {
-    let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
-    let mut frames = Vec::new();
-    while let Some(record) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
-        let (interface, bytes) = (record.interface, record.bytes.to_vec());
-        let name = reader
-            .interface_name(interface)
-            .unwrap_or_default()
-            .to_owned();
-        frames.push((name, bytes));
-    }
-    frames
-}
 
 /// Runs the link live with TCP traffic, simulates the captures, and compares both.
 fn assert_same_offline(link: &str) {
@@ -57,48 +41,34 @@ fn assert_same_offline(link: &str) {
         // Frames are sent with the same bytes and in the same order, no matter how late. With
         // reordering, late frames may also be overtaken.
         if !link.contains("reorder") {
-            let mut live = frames(&dir.file("run.out.pcapng"));
-            live.retain(|(port, _)| port == exit);
-            let offline = frames(&output);
+            let mut live = captured(&dir.file("run.out.pcapng"));
+            live.retain(|(_, port, _)| port == exit);
+            let offline = captured(&output);
             assert!(live.len() > 50 && live.len() <= offline.len());
             let mut pairs = live.iter().zip(&offline);
             assert!(
-                pairs.all(|(live, offline)| live.1 == offline.1),
+                pairs.all(|(live, offline)| live.2 == offline.2),
                 "{way}: other bytes"
             );
         }
     }
 }
 
+/// A link that decides at arrival, CoDel with jitter, FQ-CoDel with reordering, and a rate in steps
+/// before DualPI2.
 #[test]
-fn a_link_that_decides_at_arrival() {
-    assert_same_offline(
+fn a_recorded_link_decides_the_same_again() {
+    for link in [
         "--rate 20mbit --delay normal:mean=5ms,stddev=1ms --loss gilbert-elliott:p=1%,r=40% \
          --duplicate 1% --corrupt 0.1% --rewrite ip:ttl=1",
-    );
-}
-
-#[test]
-fn codel_and_jitter() {
-    assert_same_offline(
         "--rate 10mbit --queue codel:ecn=true --delay uniform:min=4ms,max=6ms --loss 0.5%",
-    );
-}
-
-#[test]
-fn fq_codel_with_reordering() {
-    assert_same_offline(
         "--rate 10mbit --queue fq-codel --delay exponential:mean=5ms,min=3ms --order reorder \
          --duplicate 1%",
-    );
-}
-
-#[test]
-fn a_rate_in_steps_before_dualpi2() {
-    assert_same_offline(
         "--rate steps:at=0s/20mbit;300ms/5mbit;600ms/40mbit,period=1s --queue dualpi2 \
          --delay 5ms --corrupt 0.2%",
-    );
+    ] {
+        assert_same_offline(link);
+    }
 }
 
 /// Stations 10.9.0.1 to 10.9.0.3 on a bridge: a link with jitter and loss after CoDel; a path of
@@ -170,8 +140,8 @@ fn iperf3(site: &Site, (from, to): (usize, usize), options: &str) -> [RunningPro
 /// Counts the distinct frames of each interface in a capture.
 fn counted(file: &str) -> HashMap<(String, Vec<u8>), u64> {
     let mut counts = HashMap::new();
-    for frame in frames(file) {
-        *counts.entry(frame).or_default() += 1;
+    for (_, interface, bytes) in captured(file) {
+        *counts.entry((interface, bytes)).or_default() += 1;
     }
     counts
 }

@@ -89,7 +89,7 @@ impl Router {
         };
         let other = 3 - number;
         let settings = (protocol.settings)(number, other);
-        write(&router.dir.file("zebra.conf"), "");
+        write(router.dir.file("zebra.conf"), "");
         let file = router.dir.file(&format!("{}.conf", protocol.daemon));
         write(&file, &settings);
         let owned = run_in(station, format!("chown -R frr:frr {}", router.dir.file("")));

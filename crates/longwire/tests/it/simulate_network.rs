@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use longwire_capture::log::{Fate, LogReader, Row};
-use longwire_capture::{CaptureReader, CaptureWriter};
+use longwire_capture::CaptureWriter;
+use longwire_capture::log::{Fate, Row};
 use longwire_engine::Nanos;
 use longwire_testbed::support::Folder;
 use longwire_testbed::support::frames::udp4;
 
 use crate::common::program::{Ran, longwire};
-use crate::common::{EPOCH, MS, assert_refused, count, frames, list, named, sum, write};
+use crate::common::{
+    EPOCH, MS, assert_refused, captured, count, frames, list, named, rows_of, sum, write,
+};
 
 const SECOND: u64 = 1_000 * MS;
 
@@ -77,13 +79,9 @@ fn inputs(dir: &Folder, sent: &[Sent]) -> String {
 /// Returns the times and stations of the frames that left by each port of a capture with
 /// interfaces.
 fn left(file: &str) -> BTreeMap<String, Vec<(u64, u8)>> {
-    let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
     let mut left: BTreeMap<String, Vec<(u64, u8)>> = BTreeMap::new();
-    while let Some(record) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
-        let seen = (record.stamp.as_nanos() - EPOCH, record.bytes[11]);
-        let interface = record.interface;
-        let name = reader.interface_name(interface).expect("a name");
-        left.entry(name.to_owned()).or_default().push(seen);
+    for (at, port, bytes) in captured(file) {
+        left.entry(port).or_default().push((at - EPOCH, bytes[11]));
     }
     left
 }
@@ -92,11 +90,6 @@ fn simulate(dir: &Folder, network: &str, arguments: &str) -> Ran {
     let file = dir.file("network.toml");
     write(&file, network);
     longwire(format!("simulate {file} --json {arguments}"))
-}
-
-fn rows_of(log: &str) -> Vec<Row> {
-    let rows: Result<Vec<_>, _> = LogReader::open(log).expect("a log").collect();
-    rows.expect("rows")
 }
 
 /// A frame of 125 bytes takes 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive

@@ -4,10 +4,8 @@ use longwire_packet::icmp::{Refusal, RouterAddresses, write_error};
 use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet};
 use longwire_testbed::support::{Folder, capture};
 
-use longwire_capture::CaptureReader;
-
 use crate::common::program::{json_of, longwire};
-use crate::common::{EPOCH, MS, count, list, write};
+use crate::common::{EPOCH, MS, captured, count, list, write};
 
 const NEAR: [u8; 4] = [10, 0, 0, 1];
 const FAR: [u8; 4] = [10, 0, 0, 2];
@@ -59,26 +57,13 @@ fn traffic() -> Vec<(u64, Vec<u8>)> {
     ]
 }
 
-/// Returns the frames of a capture: time, interface, bytes.
-fn left(file: &str) -> Vec<(u64, String, Vec<u8>)> {
-    let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
-    let mut left = Vec::new();
-    while let Some(record) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
-        let (at, bytes) = (record.stamp.as_nanos(), record.bytes.to_vec());
-        let interface = record.interface;
-        let name = reader.interface_name(interface).unwrap_or_default();
-        left.push((at, name.to_owned(), bytes));
-    }
-    left
-}
-
 /// Simulates the traffic with these options.
 fn simulated(options: &str) -> (Vec<(u64, String, Vec<u8>)>, serde_json::Value) {
     let dir = Folder::new();
     let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&from, capture::pcap(1, traffic()));
     let ran = longwire(format!("simulate {from} {to} --json {options}")).well();
-    (left(&to), ran.json())
+    (captured(&to), ran.json())
 }
 
 #[test]
@@ -165,12 +150,11 @@ fn errors_of_a_network_leave_by_the_port_of_entry() {
         let dir = Folder::new();
         let [file, input, out] = ["n.toml", "in.pcap", "out.pcapng"].map(|name| dir.file(name));
         write(&file, NETWORK);
-        let captured = sent.iter().enumerate();
-        let captured = captured.map(|(number, bytes)| (at(number), bytes));
-        write(&input, capture::pcap(1, captured));
+        let frames = (0..).zip(&sent).map(|(number, bytes)| (at(number), bytes));
+        write(&input, capture::pcap(1, frames));
         let files = format!("--in near={input} --out {out}");
         let report = json_of(format!("simulate {file} {files} --json {shards}"));
-        let mut found = left(&out);
+        let mut found = captured(&out);
         assert!(found.is_sorted_by_key(|(at, _, _)| *at), "{shards}");
         found.sort();
         assert_eq!(found, expected, "{shards}");

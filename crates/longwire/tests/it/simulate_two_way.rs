@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use longwire_capture::log::{Fate, LogReader, Row};
-use longwire_testbed::support::{Folder, capture};
+use longwire_capture::log::{Fate, Row};
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet};
+use longwire_testbed::support::{Draws, Folder, capture};
 
 use crate::common::program::{Ran, longwire};
-use crate::common::{EPOCH, MS, assert_refused, frames, write};
+use crate::common::{EPOCH, MS, assert_refused, frames, rows_of, write};
 
 const NEAR: [u8; 4] = [10, 0, 0, 7];
 const FAR: [u8; 4] = [192, 0, 2, 1];
@@ -23,34 +24,29 @@ fn ipv4(up: bool, len: usize, flow: u16) -> Vec<u8> {
     } else {
         ((FAR_MAC, FAR), (NEAR_MAC, NEAR))
     };
-    let mut frame = [&to_mac[..], &from_mac, &[0x08, 0x00]].concat();
-    let total = (len - 14) as u16;
-    frame.extend([0x45, 0x02]);
-    frame.extend(total.to_be_bytes());
-    frame.extend([0, 0, 0, 0, 64, 17, 0, 0]);
-    frame.extend(from);
-    frame.extend(to);
-    frame.extend(flow.to_be_bytes());
-    frame.resize(len, 0x5a);
+    let mut datagram = flow.to_be_bytes().to_vec();
+    datagram.resize(len - 34, 0x5a);
+    let ip = Ipv4 {
+        class: 2,
+        source: from,
+        destination: to,
+        ..PLAIN4
+    };
+    let mut frame = ethernet(&[], 0x0800, &ip.packet(17, &datagram));
+    frame[..12].copy_from_slice(&[to_mac, from_mac].concat());
     frame
 }
 
 /// Returns deterministic, irregular bursts in both directions.
 fn traffic() -> Vec<(bool, CapturedFrame)> {
-    let mut state = 7u64;
-    let mut at = EPOCH;
-    (0..3_000)
-        .map(|number| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let draw = state >> 33;
-            at += draw % 700_000;
-            let up = draw.is_multiple_of(3);
-            let len = 60 + (draw >> 8) as usize % 1_400;
-            (up, (at, ipv4(up, len, (number % 5) as u16)))
-        })
-        .collect()
+    let (mut draws, mut at) = (Draws(7), EPOCH);
+    let frames = (0..3_000).map(|number| {
+        at += draws.below(700_000);
+        let up = draws.below(3) == 0;
+        let len = 60 + draws.below(1_400) as usize;
+        (up, (at, ipv4(up, len, number % 5)))
+    });
+    frames.collect()
 }
 
 /// Simulates these frames; returns the run, the delivered frames, and the log.
@@ -63,12 +59,7 @@ fn simulate<'a>(
     let input = input.into_iter().map(|(at, bytes)| (*at, bytes));
     write(&from, capture::pcap(1, input));
     let ran = longwire(format!("simulate {from} {to} --log {log} {options}")).well();
-    let rows = LogReader::open(&log).and_then(Iterator::collect);
-    (
-        ran,
-        frames(&to),
-        rows.unwrap_or_else(|error| panic!("{error}")),
-    )
+    (ran, frames(&to), rows_of(&log))
 }
 
 /// Links with every random model, different in each direction.

@@ -31,7 +31,7 @@ mod several;
 const DEVICE: &str = "eth0";
 
 /// Returns false if the user may not attach programs, so that the test is skipped.
-fn may_attach() -> bool {
+pub(super) fn may_attach() -> bool {
     nix::unistd::geteuid().is_root() || skip::<()>("attaching needs root").is_some()
 }
 

@@ -1,7 +1,5 @@
 //! A plugin chain, called as by a runtime.
 
-use std::thread;
-
 use longwire_testbed::support::Folder;
 use serde_json::json;
 
@@ -117,40 +115,6 @@ fn containers_start_and_stop_without_the_node() {
         pod.well(&machine, "DEL", &config, "");
         pod.well(&machine, "DEL", &machine.bridge(), "");
     }
-    assert!(machine.attachments().is_empty());
-}
-
-#[test]
-fn containers_start_and_end_at_the_same_time() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
-    let config = machine.plugin(&json!({ "delay": "15ms" }));
-    let pods = [0, 1, 2, 3, 4, 5].map(|number| Pod::new(&format!("pod{number}")));
-    let start = |pod: &Pod| {
-        let (previous, address) = pod.add_to_bridge(&machine);
-        pod.well(&machine, "ADD", &config, &previous);
-        address
-    };
-    let addresses: Vec<String> = thread::scope(|scope| {
-        let started = pods.each_ref().map(|pod| scope.spawn(|| start(pod)));
-        let addresses = started
-            .into_iter()
-            .map(|thread| thread.join().expect("an address"));
-        addresses.collect()
-    });
-    assert_eq!(machine.attachments().len(), pods.len());
-    for address in &addresses {
-        machine.assert_crossed(address, 30.0);
-    }
-    thread::scope(|scope| {
-        for pod in &pods {
-            scope.spawn(|| {
-                pod.well(&machine, "DEL", &config, "");
-                pod.well(&machine, "DEL", &machine.bridge(), "");
-            });
-        }
-    });
     assert!(machine.attachments().is_empty());
 }
 

@@ -55,7 +55,7 @@ fn call(engine: &Engine, method: &str, message: &[u8]) -> Result<Vec<u8>, String
     let file = |name: &str| engine.folder().file(name);
     let length = u32::try_from(message.len()).expect("a short message");
     write(
-        &file("request"),
+        file("request"),
         [&[0][..], &length.to_be_bytes(), message].concat(),
     );
     let line = format!(

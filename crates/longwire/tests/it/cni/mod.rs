@@ -80,7 +80,7 @@ impl Machine {
         let directory = self.folder.file("net.d");
         std::fs::create_dir_all(&directory).expect("a directory");
         let name = list["name"].as_str().expect("a name");
-        write(&format!("{directory}/{name}.conflist"), list.to_string());
+        write(format!("{directory}/{name}.conflist"), list.to_string());
         directory
     }
 

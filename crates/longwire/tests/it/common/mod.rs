@@ -10,6 +10,12 @@ pub mod program;
 pub mod recording;
 pub mod site;
 
+use std::fs::set_permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use longwire_capture::CaptureReader;
+use longwire_capture::log::{LogReader, Row};
 use longwire_testbed::support::{capture, rows};
 use serde_json::Value;
 
@@ -49,12 +55,43 @@ pub fn records(file: &str) -> Vec<Vec<u8>> {
     records.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-pub fn write(file: &str, bytes: impl AsRef<[u8]>) {
-    std::fs::write(file, bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
+/// Returns the frames of a capture in any format: times, names of their interfaces, and bytes.
+pub fn captured(file: &str) -> Vec<(u64, String, Vec<u8>)> {
+    let mut reader = CaptureReader::open(file).unwrap_or_else(|error| panic!("{error}"));
+    let mut frames = Vec::new();
+    while let Some(record) = reader.next().unwrap_or_else(|error| panic!("{error}")) {
+        let (at, bytes) = (record.stamp.as_nanos(), record.bytes.to_vec());
+        let interface = record.interface;
+        let name = reader.interface_name(interface).unwrap_or_default();
+        frames.push((at, name.to_owned(), bytes));
+    }
+    frames
 }
 
-pub fn read(file: &str) -> String {
-    std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"))
+/// Returns the rows of a verdict log.
+pub fn rows_of(log: &str) -> Vec<Row> {
+    let rows = LogReader::open(log).and_then(Iterator::collect);
+    rows.unwrap_or_else(|error| panic!("{log}: {error}"))
+}
+
+pub fn set_mode(file: impl AsRef<Path>, mode: u32) {
+    set_permissions(file, PermissionsExt::from_mode(mode)).expect("its own file");
+}
+
+/// Writes a file that only its owner may read.
+pub fn write_private(file: &str, bytes: impl AsRef<[u8]>) {
+    write(file, bytes);
+    set_mode(file, 0o600);
+}
+
+pub fn write(file: impl AsRef<Path>, bytes: impl AsRef<[u8]>) {
+    let file = file.as_ref();
+    std::fs::write(file, bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+}
+
+pub fn read(file: impl AsRef<Path>) -> String {
+    let file = file.as_ref();
+    std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 pub fn read_json(file: &str) -> Value {

@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use longwire_testbed::support::{Folder, words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::records;
+use super::{read, records};
 
 /// Timeout of steps that are instant on an idle machine; only a hang exceeds it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,6 +45,14 @@ pub fn command(line: impl AsRef<str>) -> Command {
     let mut command = Command::new(words.next().expect("a program"));
     command.args(words).stdin(Stdio::null());
     command
+}
+
+/// Returns the variable `PATH` with the program under test.
+pub fn path_with_program() -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_longwire"));
+    let folder = program.parent().expect("a folder").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{folder}:{path}")
 }
 
 /// Runs a command line to completion.
@@ -343,19 +352,20 @@ pub fn change(namespace: &NetNamespace, line: impl AsRef<str>) -> String {
 }
 
 /// Returns a field of `/proc/PID/status`, such as `VmRSS`.
-pub fn status_of(process: u32, field: &str) -> String {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+pub fn status_of(process: u32, name: &str) -> String {
+    field(&read(format!("/proc/{process}/status")), name)
+}
+
+/// Returns a field of a status file.
+pub fn field(status: &str, name: &str) -> String {
     let mut fields = status.lines().filter_map(|line| line.split_once(':'));
-    let found = fields.find(|(name, _)| *name == field);
+    let found = fields.find(|(found, _)| *found == name);
     found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
 }
 
 /// Returns a memory size of a process in KiB.
 pub fn memory_of(process: u32, field: &str) -> u64 {
     let size = status_of(process, field);
-    let number = size
-        .split(' ')
-        .next()
-        .and_then(|number| number.parse().ok());
+    let number = size.strip_suffix(" kB").and_then(|size| size.parse().ok());
     number.unwrap_or_else(|| panic!("{field}: '{size}'"))
 }

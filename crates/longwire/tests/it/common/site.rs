@@ -2,8 +2,10 @@
 //! Without permission to create namespaces, tests that need stations print a message and are
 //! skipped, except in CI.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_io::net::{NetNamespace, addr_add, link_names};
 use longwire_testbed::support::{Folder, Stations, device, namespace, wire, within};
@@ -35,6 +37,50 @@ pub fn assert_no_attachment(namespace: &NetNamespace) {
         let names = within(namespace, link_names);
         names.iter().all(|name| !name.starts_with("lw-"))
     });
+}
+
+/// Sends bytes over TCP to an address in another namespace while `during` runs, and checks every
+/// byte; returns their number.
+pub fn stream(
+    from: &NetNamespace,
+    (to, address): (&NetNamespace, IpAddr),
+    during: impl FnOnce(),
+) -> u64 {
+    // The pattern's period is not a power of two.
+    const PERIOD: usize = 251;
+    let pattern: Vec<u8> = (0..PERIOD * 257).map(|at| (at % PERIOD) as u8).collect();
+    let address = SocketAddr::new(address, 7_000);
+    let listener = within(to, || TcpListener::bind(address));
+    let mut sender = within(from, || TcpStream::connect(address));
+    let (mut receiver, _) = listener.accept().expect("a connection");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let mut sent = 0;
+            while !over.load(Ordering::Relaxed) {
+                sender.write_all(&pattern).expect("no reset");
+                sent += pattern.len() as u64;
+            }
+            drop(sender);
+            sent
+        });
+        let receiving = scope.spawn(|| {
+            let (mut received, mut buffer) = (0, vec![0; 1 << 16]);
+            while let length @ 1.. = receiver.read(&mut buffer).expect("no reset") {
+                let begin = (received % PERIOD as u64) as usize;
+                let expected = pattern.iter().cycle().skip(begin);
+                let right = buffer[..length].iter().zip(expected).all(|(a, b)| a == b);
+                assert!(right, "other bytes than were sent, near {received}");
+                received += length as u64;
+            }
+            received
+        });
+        during();
+        over.store(true, Ordering::Relaxed);
+        let sent = sending.join().expect("it sent");
+        assert_eq!(receiving.join().expect("it received"), sent);
+        sent
+    })
 }
 
 /// The namespaces of the network and its stations. Station N has the device `eth0`; the network's

@@ -14,7 +14,7 @@ use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 use crate::common::program::{Ran, longwire};
-use crate::common::recording::{FrameTimes, all_delivered, longest_delays};
+use crate::common::recording::{all_delivered, longest_delays};
 use crate::common::site::{Network, Site, address};
 use crate::common::{number, write};
 
@@ -86,13 +86,9 @@ impl ControlledRun {
     /// [`ControlledRun::stop`] compares the delays with the log.
     #[track_caller]
     fn takes(&self, delays: f64) {
-        self.takes_to(&address(1).to_string(), delays);
-    }
-
-    #[track_caller]
-    fn takes_to(&self, address: &str, delays: f64) {
         let from = self.elapsed();
-        self.site.assert_not_early(0, address, delays);
+        self.site
+            .assert_not_early(0, &address(1).to_string(), delays);
         let until = self.elapsed();
         self.pinged.borrow_mut().push(Pinged {
             from,
@@ -101,10 +97,9 @@ impl ControlledRun {
         });
     }
 
-    /// Stops the run and compares the delays of all pings with the log; returns the report and the
-    /// delivered frames.
+    /// Stops the run and compares the delays of all pings with the log; returns the report.
     #[track_caller]
-    fn stop(self) -> (Value, Vec<FrameTimes>) {
+    fn stop(self) -> Value {
         let report = self.network.stop();
         let frames = all_delivered(&self.dir.file("log.csv"));
         for pinged in self.pinged.take() {
@@ -121,7 +116,7 @@ impl ControlledRun {
                 pinged.delays
             );
         }
-        (report, frames)
+        report
     }
 
     /// Asserts that pings get no reply.

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::common::program::{Ran, RunningProgram, piped};
 use crate::common::site::wired;
-use crate::common::write;
+use crate::common::{write, write_private};
 use client::{Answer, ask, ask_tcp, request};
 
 /// TCP address of a run, and a token with full access.
@@ -86,12 +86,10 @@ impl Stage {
         self.dir.file("c.sock")
     }
 
-    /// Creates a file with this token and mode.
+    /// Creates a file with this token.
     fn token_file(&self, name: &str, token: &str) -> String {
         let file = self.dir.file(name);
-        write(&file, token);
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(&file, mode).expect("its mode");
+        write_private(&file, token);
         file
     }
 

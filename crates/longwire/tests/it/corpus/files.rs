@@ -100,14 +100,14 @@ const NETWORKS: [(&str, &str); 4] = [
 
 /// Writes the inputs of all cases.
 pub fn write_all(dir: &Folder) {
-    write(&dir.file("in.pcap"), capture(1));
-    write(&dir.file("back.pcap"), capture(2));
+    write(dir.file("in.pcap"), capture(1));
+    write(dir.file("back.pcap"), capture(2));
     for (name, text) in FILES {
-        write(&dir.file(&format!("FILE.{name}")), text);
+        write(dir.file(&format!("FILE.{name}")), text);
     }
     // Each line is a value and its cumulative probability.
-    write(&dir.file("FILE.cdf"), "10 0\n12 0.5\n30 0.9\n50 1\n");
+    write(dir.file("FILE.cdf"), "10 0\n12 0.5\n30 0.9\n50 1\n");
     for (name, text) in NETWORKS {
-        write(&dir.file(&format!("{name}.toml")), text);
+        write(dir.file(&format!("{name}.toml")), text);
     }
 }

@@ -14,7 +14,6 @@ mod top;
 mod view;
 mod wire;
 
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,7 +22,8 @@ use longwire_testbed::support::{Folder, skip, words};
 use serde_json::Value;
 
 use crate::common::program::{Ran, eventually};
-use crate::common::read_json;
+use crate::common::{read_json, set_mode};
+pub(super) use threads::compile_threaded;
 
 /// A user ID that no system assigns.
 const ORDINARY: u32 = 61_234;
@@ -45,14 +45,13 @@ impl User {
         users.filter(User::may_exec).collect()
     }
 
-    fn is_root(&self) -> bool {
+    pub(super) fn is_root(&self) -> bool {
         self.id.is_none() && nix::unistd::geteuid().is_root()
     }
 
     pub(super) fn new(id: Option<u32>) -> User {
         let dir = Folder::new();
-        let mode = std::fs::Permissions::from_mode(0o1777);
-        std::fs::set_permissions(dir.path(), mode).expect("its own directory");
+        set_mode(dir.path(), 0o1777);
         if id.is_some() {
             // Other users may have no access to the build directory.
             std::fs::copy(env!("CARGO_BIN_EXE_longwire"), dir.file("longwire")).expect("a copy");
@@ -120,7 +119,7 @@ impl User {
     }
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) {
-        crate::common::write(&self.dir.file(name), text);
+        crate::common::write(self.dir.file(name), text);
     }
 
     fn exists(&self, name: &str) -> bool {

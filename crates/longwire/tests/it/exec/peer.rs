@@ -66,21 +66,6 @@ fn a_peer_that_is_stopped_causes_no_alarm() {
 }
 
 #[test]
-fn results_of_iperf3_are_json() {
-    if !have("iperf3") {
-        return;
-    }
-    for user in User::all() {
-        let iperf3 = "--peer 'iperf3 -s' -- iperf3 -J -t 1 -c far";
-        let ended = user.exec(format!("--rate 50mbit {iperf3}")).well();
-        assert!(count(&ended.json()["end"]["sum_received"]["bytes"]) > 0);
-        for word in ["terminated", "interrupt"] {
-            assert!(!ended.stderr.contains(word), "{ended:?}");
-        }
-    }
-}
-
-#[test]
 fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
     for user in User::all() {
         let ended = user

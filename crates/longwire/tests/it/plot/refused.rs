@@ -52,7 +52,7 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
     let dir = Folder::new();
     let good = log(&dir, "good.parquet", &rows());
     let bytes = std::fs::read(&good).expect("a log");
-    let text = read(&log(&dir, "good.csv", &rows()));
+    let text = read(log(&dir, "good.csv", &rows()));
     let header = text.lines().next().unwrap_or_default();
     let cut = "neither a verdict log";
     let cases: [(&str, &[u8], &str); 8] = [

@@ -7,7 +7,7 @@ use std::time::Duration;
 use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;
 
-use crate::common::program::{Capture, Ran, RunningProgram, piped};
+use crate::common::program::{Capture, Ran, RunningProgram, path_with_program, piped};
 use crate::common::{MS, have, list, number, records, write};
 use crate::replay::wire::{Wire, numbered_of, pcap_of};
 
@@ -44,11 +44,11 @@ fn trace(times: &[u64]) -> Vec<u8> {
 
 /// Runs a line in the namespace of the near ends; interrupts it if it hangs.
 fn shell(wire: &Wire, dir: &Folder, line: &str) -> Ran {
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
-    let folder = program.parent().expect("a folder").display();
     let line = line.replace("eth1", "near0").replace("eth2", "near1");
     let mut shell: Command = piped("sh -c");
-    shell.arg(format!("PATH={folder}:$PATH; exec {line} --json"));
+    shell
+        .arg(format!("exec {line} --json"))
+        .env("PATH", path_with_program());
     let shell = RunningProgram::start(&wire.near, shell.current_dir(dir.path()));
     if line.contains("--loop 0") {
         std::thread::sleep(Duration::from_millis(800));
@@ -70,14 +70,14 @@ fn the_five_tasks_do_what_the_page_says() {
     let commands = documented();
     let tasks: Vec<usize> = commands.iter().map(|(task, _)| *task).collect();
     assert_eq!(tasks, [1, 2, 2, 3, 4, 5]);
-    write(&dir.file("both.pcap"), trace(&[0, 1, 2, 3, 4]));
+    write(dir.file("both.pcap"), trace(&[0, 1, 2, 3, 4]));
     for (index, (task, line)) in commands.into_iter().enumerate() {
         // The last task selects a part of a longer trace.
         let times: &[u64] = match index {
             5 => &[0, 9_999, 10_000, 10_020, 20_000],
             _ => &[0, 1, 2, 3, 4],
         };
-        write(&dir.file("trace.pcap"), trace(times));
+        write(dir.file("trace.pcap"), trace(times));
         let before = [0, 1].map(|port| wire.arrived(port));
         let name = format!("{index}.pcap");
         let capture = Capture::start(&dir, &name, &wire.far, "-i far0");

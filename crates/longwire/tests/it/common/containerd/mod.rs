@@ -11,6 +11,7 @@ use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
 use longwire_testbed::support::{Folder, skip, within};
 
 use super::program::{Ran, RunningProgram, eventually, piped, run};
+use super::{read, write};
 
 /// Device of each joined container.
 pub const DEVICE: &str = "eth0";
@@ -60,7 +61,7 @@ impl Engine {
             settings(&folder),
             folder.file("state/c.sock"),
         );
-        fs::write(folder.file("config.toml"), configuration).expect("a file");
+        write(folder.file("config.toml"), configuration);
         let log = fs::File::create(folder.file("log")).expect("a file");
         let mut command = Command::new("containerd");
         command.args(["--config", &folder.file("config.toml")]);
@@ -238,11 +239,12 @@ impl Container<'_> {
 }
 
 /// The freezer of a cgroup, which thaws on drop.
-pub enum Freezer {
-    /// Directory in the cgroup v1 hierarchy.
-    V1(PathBuf),
-    /// Directory in the unified hierarchy.
-    V2(PathBuf),
+pub struct Freezer {
+    /// File, and its contents that thaw and freeze.
+    control: PathBuf,
+    words: [&'static str; 2],
+    /// File with this line while all processes are frozen.
+    state: (PathBuf, &'static str),
 }
 
 impl Drop for Freezer {
@@ -252,38 +254,38 @@ impl Drop for Freezer {
 }
 
 impl Freezer {
-    /// Returns the freezer of a process.
+    /// Returns the freezer of a process, in the cgroup v1 or the unified hierarchy.
     fn of(pid: u32) -> Freezer {
         let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("cgroups");
-        let path = |controller: &str| {
+        let file = |controller: &str, parent: &str, name: &str| {
             let mut lines = lines.lines();
-            lines.find_map(|line| line.split_once(controller)?.1.strip_prefix('/'))
+            let path = lines.find_map(|line| line.split_once(controller)?.1.strip_prefix('/'))?;
+            Some(Path::new(parent).join(path).join(name))
         };
-        let root = Path::new("/sys/fs/cgroup");
-        match path(":freezer:") {
-            Some(path) => Freezer::V1(root.join("freezer").join(path)),
-            None => Freezer::V2(root.join(path("::").expect("a cgroup"))),
+        if let Some(control) = file(":freezer:", "/sys/fs/cgroup/freezer", "freezer.state") {
+            let state = (control.clone(), "FROZEN");
+            let words = ["THAWED", "FROZEN"];
+            return Freezer {
+                control,
+                words,
+                state,
+            };
+        }
+        let unified = |name| file("::", "/sys/fs/cgroup", name).expect("a cgroup");
+        Freezer {
+            control: unified("cgroup.freeze"),
+            words: ["0", "1"],
+            state: (unified("cgroup.events"), "frozen 1"),
         }
     }
 
     fn set(&self, frozen: bool) {
-        let (file, text) = match (self, frozen) {
-            (Freezer::V1(cgroup), true) => (cgroup.join("freezer.state"), "FROZEN"),
-            (Freezer::V1(cgroup), false) => (cgroup.join("freezer.state"), "THAWED"),
-            (Freezer::V2(cgroup), true) => (cgroup.join("cgroup.freeze"), "1"),
-            (Freezer::V2(cgroup), false) => (cgroup.join("cgroup.freeze"), "0"),
-        };
-        fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        write(&self.control, self.words[usize::from(frozen)]);
     }
 
     fn is_frozen(&self) -> bool {
-        let (file, line) = match self {
-            Freezer::V1(cgroup) => (cgroup.join("freezer.state"), "FROZEN"),
-            Freezer::V2(cgroup) => (cgroup.join("cgroup.events"), "frozen 1"),
-        };
-        let state = fs::read_to_string(&file);
-        let state = state.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        state.lines().any(|found| found == line)
+        let (file, line) = &self.state;
+        read(file).lines().any(|found| found == *line)
     }
 }
 
