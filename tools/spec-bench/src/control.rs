@@ -5,7 +5,6 @@
 //! nothing and preserves order even when its delay and rate change, so every lost or reordered
 //! probe is the emulator's fault.
 
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -104,18 +103,17 @@ impl Measurement for ControlArgs {
 
 fn row(args: &ControlArgs, changes_per_s: u32) -> Result<ControlRow, Error> {
     let time = Duration::from_nanos(args.time.as_nanos());
-    let site = Site::new(args.links)?;
-    let running = site.start()?;
-    running.wait()?;
-    let generator = running.generate(args.pps, time)?;
+    let site = Site::start(args.links)?;
+    let generator = site.generate(args.pps, time)?;
     let load = ControlLoad {
-        address: running.address(),
+        address: site.address.clone(),
         changes_per_s,
         time,
     };
     let (changes, gets) = load.run()?;
     let generated = generator.finish()?;
-    let report = running.stop()?;
+    site.emulator.interrupt();
+    let report = site.emulator.finish()?;
     Ok(summed(
         changes_per_s,
         &changes,
@@ -292,17 +290,14 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Time for which probes run before and after the measurement.
 const AROUND: Duration = Duration::from_millis(500);
 
-/// Two devices of hosts, and their peers at the emulator.
+/// A running emulator between two devices of hosts.
 struct Site {
+    emulator: Reporter,
+    /// Address of the control API.
+    address: Address,
     hosts: NetNamespace,
-    middle: NetNamespace,
-    folder: Folder,
-}
-
-/// The running emulator, stopped on drop.
-struct RunningEmulator<'a> {
-    site: &'a Site,
-    program: Reporter,
+    _middle: NetNamespace,
+    _folder: Folder,
 }
 
 /// A program that prints a report; killed on drop.
@@ -346,38 +341,51 @@ impl Drop for Reporter {
 }
 
 impl Site {
-    /// Creates a testbed whose topology has one link in use and `links` idle links.
-    pub fn new(links: u32) -> Result<Site, Error> {
+    /// Starts a network with one link in use and `links` idle ones; returns once the control API
+    /// responds.
+    fn start(links: u32) -> Result<Site, Error> {
         let (hosts, middle) = (NetNamespace::new()?, NetNamespace::new()?);
         for name in ["near", "far"] {
             wire(device(name, Some(&hosts)), device(name, Some(&middle)))?;
         }
         let folder = Folder::create()?;
-        std::fs::write(folder.path().join("network.toml"), topology(links))?;
-        Ok(Site {
-            hosts,
-            middle,
-            folder,
-        })
-    }
-
-    /// Starts the emulator.
-    pub fn start(&self) -> Result<RunningEmulator<'_>, Error> {
+        let [file, socket] = ["network.toml", "control.sock"].map(|name| folder.path().join(name));
+        std::fs::write(&file, topology(links))?;
         let mut command = Command::new(program::path()?);
         command
             .arg("run")
-            .arg(self.folder.path().join("network.toml"))
+            .arg(file)
             .arg("--control")
-            .arg(self.socket())
+            .arg(&socket)
             .arg("--json");
-        Ok(RunningEmulator {
-            site: self,
-            program: Reporter::start(&self.middle, &mut command)?,
-        })
+        let site = Site {
+            emulator: Reporter::start(&middle, &mut command)?,
+            address: Address::Unix(socket),
+            hosts,
+            _middle: middle,
+            _folder: folder,
+        };
+        let mut client = Client::new(site.address.clone(), None)?;
+        until(|| Ok(client.get("/v1").is_ok()))?;
+        Ok(site)
     }
 
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("control.sock")
+    /// Starts probes and waits until they cross the link.
+    pub fn generate(&self, pps: u64, time: Duration) -> Result<Reporter, Error> {
+        let time = time + 2 * AROUND;
+        let mut command = Command::new(program::path()?);
+        command.args(["generate", "--to", "packet:near", "--receive", "packet:far"]);
+        command.args(["--sizes", "64", "--json"]);
+        command.arg("--rate").arg(format!("{pps}pps"));
+        command.arg("--time").arg(format!("{}ms", time.as_millis()));
+        let generator = Reporter::start(&self.hosts, &mut command)?;
+        let mut client = Client::new(self.address.clone(), None)?;
+        until(|| {
+            let told = client.get(&format!("/v1/links/{LINK}"))?;
+            Ok(told["up"]["packets_in"].as_u64() > Some(0))
+        })?;
+        std::thread::sleep(AROUND);
+        Ok(generator)
     }
 }
 
@@ -391,43 +399,6 @@ fn topology(links: u32) -> String {
          [[link]]\nname = \"idle{{n}}\"\ncount = {links}\nbetween = [\"10.128.0.0/16\"]\n\
          match = \"src={{a}}\"\nrate = \"1mbit\"\ndelay = \"20ms\"\n"
     )
-}
-
-impl RunningEmulator<'_> {
-    /// Returns the address of the control API.
-    pub fn address(&self) -> Address {
-        Address::Unix(self.site.socket())
-    }
-
-    /// Waits until the control API responds.
-    pub fn wait(&self) -> Result<(), Error> {
-        let mut client = Client::new(self.address(), None)?;
-        until(|| Ok(client.get("/v1").is_ok()))
-    }
-
-    /// Starts probes and waits until they cross the link.
-    pub fn generate(&self, pps: u64, time: Duration) -> Result<Reporter, Error> {
-        let time = time + 2 * AROUND;
-        let mut command = Command::new(program::path()?);
-        command.args(["generate", "--to", "packet:near", "--receive", "packet:far"]);
-        command.args(["--sizes", "64", "--json"]);
-        command.arg("--rate").arg(format!("{pps}pps"));
-        command.arg("--time").arg(format!("{}ms", time.as_millis()));
-        let generator = Reporter::start(&self.site.hosts, &mut command)?;
-        let mut client = Client::new(self.address(), None)?;
-        until(|| {
-            let told = client.get(&format!("/v1/links/{LINK}"))?;
-            Ok(told["up"]["packets_in"].as_u64() > Some(0))
-        })?;
-        std::thread::sleep(AROUND);
-        Ok(generator)
-    }
-
-    /// Stops the emulator; returns its report.
-    pub fn stop(self) -> Result<Value, Error> {
-        self.program.interrupt();
-        self.program.finish()
-    }
 }
 
 fn until(mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {

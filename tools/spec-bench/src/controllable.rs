@@ -21,7 +21,7 @@ use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
 use longwire_topology::Topology;
 use serde::Serialize;
 
-use crate::program::{Measurement, cpu_of_thread};
+use crate::program::{Measurement, checked, cpu_of_thread, failed};
 
 /// Arguments of `controllable`.
 #[derive(Clone, Debug, Args)]
@@ -238,15 +238,7 @@ fn parts(args: &ControllableArgs) -> Result<NetworkParts, Error> {
          reserved = \"pass\"\n\n[[link]]\nname = \"link\"\nmatch = \"in-port=a\"\n\n\
          [link.up]\n{options}\n[link.down]\n{options}"
     );
-    let topology = Topology::parse("the bench", &text, Path::new("")).map_err(|problems| {
-        let first = problems.first().map(ToString::to_string);
-        Error::Failed(first.unwrap_or_default())
-    })?;
-    Numbered::new(topology)
+    Numbered::new(checked(Topology::parse("the bench", &text, Path::new("")))?)
         .parts(&FileLoader::reporting_to(&Faults::new()))
         .map_err(failed)
-}
-
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Failed(error.to_string())
 }

@@ -18,7 +18,7 @@ use longwire_testbed::support::Folder;
 use longwire_traffic::sockets::{Path, Probes, RoundTrips, UdpFlow, probe_trips, udp_flow};
 use serde::Serialize;
 
-use crate::program::{ExecRun, Measurement};
+use crate::program::{ExecRun, Measurement, joined};
 use crate::{IdleArgs, QUICK, program};
 
 /// Arguments of `light`.
@@ -135,8 +135,8 @@ fn measure_once(args: &LightArgs, program: &FilePath, rate: u64) -> Result<Light
         thread::sleep(time);
         let (after, seconds) = (run.run_time()?, start.elapsed().as_secs_f64());
         let resident = run.resident();
-        let lost = joined(there.join())? + joined(back.join())?;
-        let trips = joined(trips.join())?;
+        let lost = joined(there)? + joined(back)?;
+        let trips = joined(trips)?;
         Ok::<_, Error>(((after - before) / seconds, resident, trips, lost))
     })?;
     run.stop()?;
@@ -155,11 +155,6 @@ fn measure_once(args: &LightArgs, program: &FilePath, rate: u64) -> Result<Light
         rtt_error_p99_us: error(0.99),
         lost: lost + trips.lost,
     })
-}
-
-/// Unwraps the result of a thread.
-fn joined<T>(result: thread::Result<Result<T, Error>>) -> Result<T, Error> {
-    result.unwrap_or_else(|_| Err(Error::Failed("a flow panicked".to_owned())))
 }
 
 /// Sends datagrams at a steady rate; returns the number of lost ones.

@@ -14,6 +14,7 @@ use longwire_io::net::NetNamespace;
 use longwire_runtime::deciding::PortReport;
 use longwire_runtime::{NetworkPlan, RunConfig, RunReport, RunningNetwork};
 use longwire_testbed::{Plan, Side};
+use longwire_topology::Topology;
 use longwire_traffic::sockets::{Host, Path};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
@@ -64,6 +65,17 @@ pub fn path() -> Result<PathBuf, Error> {
 /// Converts an error to a bench error.
 pub fn failed(error: impl Display) -> Error {
     Error::Failed(error.to_string())
+}
+
+/// Returns a valid topology.
+///
+/// # Errors
+/// The problems of an invalid one.
+pub fn checked(topology: Result<Topology, Vec<impl Display>>) -> Result<Topology, Error> {
+    topology.map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Error::Failed(problems.join("\n"))
+    })
 }
 
 /// Starts a network.

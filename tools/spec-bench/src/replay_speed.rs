@@ -143,17 +143,14 @@ impl SpeedTrace {
             // The same number of bytes for each length, but at most twice as many packets.
             packets: (packets * 128 / u64::from(size).max(128)).max(1),
         };
-        let failed = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
-        let path = trace.path.to_string_lossy();
-        let mut writer = CaptureWriter::create(&path).map_err(|e| failed(&e))?;
+        let mut writer = CaptureWriter::create(&trace.path.to_string_lossy())?;
         let mut frame = frame(size);
         for n in 0..trace.packets {
             number(&mut frame, n);
             let stamp = Nanos::from_nanos(n * GAP);
-            let written = writer.write(stamp, &frame, size);
-            written.map_err(|e| failed(&e))?;
+            writer.write(stamp, &frame, size)?;
         }
-        writer.finish().map_err(|e| failed(&e))?;
+        writer.finish()?;
         Ok(trace)
     }
 

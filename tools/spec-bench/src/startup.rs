@@ -20,7 +20,7 @@ use longwire_testbed::support::Folder;
 use longwire_topology::Topology;
 use serde::Serialize;
 
-use crate::program::{Measurement, start};
+use crate::program::{Measurement, checked, start};
 
 /// Options of `bench startup`.
 #[derive(Clone, Debug, Args)]
@@ -163,10 +163,7 @@ impl Measurement for StartupArgs {
 /// Starts a network from a file and stops it.
 fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     let begun = Instant::now();
-    let topology = Topology::read(file).map_err(|problems| {
-        let first = problems.first().map(ToString::to_string);
-        Error::Failed(first.unwrap_or_default())
-    })?;
+    let topology = checked(Topology::read(file))?;
     let read = begun.elapsed();
     let mut ports = Vec::new();
     for port in &topology.ports {

@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path as FilePath;
 
 use longwire_io::net::{NetError, NetNamespace, addr_add, link_stats};
-use longwire_io::port::options::OpenOptions;
+use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry::{self, Port};
 use longwire_runtime::deciding::NetworkParts;
 use longwire_runtime::{Faults, FileLoader, NetworkPlan, RunConfig, RunningNetwork};
 
-use crate::program::start;
+use crate::program::{checked, start};
 use longwire::Error;
 use longwire_network::Numbered;
 use longwire_testbed::support;
@@ -18,7 +18,7 @@ use longwire_topology::Topology;
 use longwire_traffic::sockets::{Host, Path};
 
 /// A station's only device.
-pub(super) const DEVICE: &str = support::Stations::DEVICE;
+const DEVICE: &str = support::Stations::DEVICE;
 
 /// Prefix length of a lane's network.
 const PREFIX_LEN: u8 = 24;
@@ -79,6 +79,16 @@ impl Stations {
         }
     }
 
+    /// Opens a station's device.
+    pub fn open_device(&self, station: usize, purpose: Purpose) -> Result<Port, Error> {
+        let options = OpenOptions {
+            purpose,
+            ..OpenOptions::default()
+        };
+        let open = || registry::open(&format!("packet:{DEVICE}"), &options);
+        Ok(self.host(station).run(open)??)
+    }
+
     /// Returns the number of frames received by the devices of all stations.
     pub fn received(&self) -> Result<u64, Error> {
         let mut frames = 0;
@@ -103,11 +113,7 @@ impl Stations {
 
     /// Starts the network of a topology, as `longwire run FILE` does.
     pub fn start_topology(&self, text: &str, config: RunConfig) -> Result<RunningNetwork, Error> {
-        let topology = Topology::parse("bench", text, FilePath::new(""));
-        let topology = topology.map_err(|problems| {
-            let problems = problems.iter().map(ToString::to_string);
-            Error::Failed(problems.collect::<Vec<_>>().join("\n"))
-        })?;
+        let topology = checked(Topology::parse("bench", text, FilePath::new("")))?;
         let ports = topology.ports.iter();
         let ports = ports.map(|port| (port.opens.clone(), port.name.clone()));
         let ports = self.open(ports.collect())?;

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::port::options::{OpenOptions, Purpose};
-use longwire_io::port::registry::{self, Port};
+use longwire_io::port::options::Purpose;
+use longwire_io::port::registry::Port;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_testbed::support;
 use longwire_testbed::support::frames::udp4;
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::STATIONS;
 use crate::program::failed;
-use crate::stations::{DEVICE, Stations};
+use crate::stations::Stations;
 use longwire::Error;
 
 /// Number of links, two from each station.
@@ -106,18 +106,10 @@ impl PaceResult {
 }
 
 pub(super) fn measure(stations: &Stations, time: Duration) -> Result<Throughput, Error> {
-    let options = OpenOptions {
-        purpose: Purpose::Send,
-        ..OpenOptions::default()
-    };
-    let mut ports = Vec::new();
-    for station in 0..STATIONS {
-        let open = || registry::open(&format!("packet:{DEVICE}"), &options);
-        ports.push(stations.host(station).run(open)??);
-    }
+    let ports = (0..STATIONS).map(|station| stations.open_device(station, Purpose::Send));
     let mut sender = StationSender {
         stations,
-        ports,
+        ports: ports.collect::<Result<_, _>>()?,
         frames: (0..LINKS).map(frame).collect(),
     };
     let time = time.max(Duration::from_millis(50));

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use longwire_engine::Nanos;
-use longwire_io::port::options::{OpenOptions, Purpose};
-use longwire_io::port::registry::{self, Port};
+use longwire_io::port::options::Purpose;
+use longwire_io::port::registry::Port;
 use longwire_io::{PortError, PushResult, RxPort, TxFrame, TxPort};
 use longwire_runtime::RunConfig;
 use longwire_runtime::clock::monotonic_now;
@@ -18,7 +18,7 @@ use longwire_runtime::clock::monotonic_now;
 use super::memory::{MultiplexLoad, Outcome, memory, parts, time_of};
 use super::{Share, Window};
 use crate::program::{self, failed, joined};
-use crate::stations::{DEVICE, Stations};
+use crate::stations::Stations;
 use longwire::Error;
 use longwire::bench::pairs::{self, PairFrame};
 
@@ -42,8 +42,8 @@ pub(super) fn run(load: &MultiplexLoad, kind: &str) -> Result<Outcome, Error> {
         memory: Some(memory(load.links)),
         ..RunConfig::default()
     };
-    let sender = open(&stations, 0, true)?;
-    let receiver = open(&stations, 1, false)?;
+    let sender = stations.open_device(0, Purpose::Send)?;
+    let receiver = stations.open_device(1, Purpose::Forward)?;
     let running = stations.start(kind, parts, config)?;
     let stop = AtomicBool::new(false);
     let counting = AtomicBool::new(false);
@@ -65,19 +65,6 @@ pub(super) fn run(load: &MultiplexLoad, kind: &str) -> Result<Outcome, Error> {
             report: program::stop(running)?,
         })
     })
-}
-
-fn open(stations: &Stations, station: usize, send_only: bool) -> Result<Port, Error> {
-    let options = OpenOptions {
-        purpose: if send_only {
-            Purpose::Send
-        } else {
-            Purpose::Forward
-        },
-        ..OpenOptions::default()
-    };
-    let open = || registry::open(&format!("packet:{DEVICE}"), &options);
-    Ok(stations.host(station).run(open)??)
 }
 
 /// Sends frames of all links round-robin until `stop` is set.

@@ -14,9 +14,10 @@ use std::time::Duration;
 use clap::Args;
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
-use longwire_runtime::{Pauses, host};
+use longwire_runtime::host;
 use longwire_testbed::support::Folder;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::program::Measurement;
 use crate::replay::senders::{ReplayResult, ReplaySender};
@@ -87,7 +88,8 @@ struct ReplayRow {
     cpu_percent: f64,
     /// Frames dropped because the receiver's ring was full.
     unseen: u64,
-    pauses: Pauses,
+    /// Pauses of the machine.
+    pauses: Value,
     /// Time for which pauses were observed.
     watched_s: f64,
     /// Steal time in seconds.
@@ -155,8 +157,12 @@ fn row(
     sent: &ReplayResult,
 ) -> ReplayRow {
     let found = &sent.received;
-    let count = |name: &str| found.trace(name).as_u64().unwrap_or(0);
-    let error = |name: &str| found.gap_error(name);
+    let (compared, witness) = (&found["trace"], &found["witness"]);
+    let count = |name: &str| compared[name].as_u64().unwrap_or(0);
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    let gap = |name: &str| number(&found["gap_us"][name]);
+    let error = |name: &str| number(&compared["timing"]["gap_error_us"][name]);
+    let unseen = found["unseen"].as_object().into_iter().flatten();
     ReplayRow {
         workload: trace.workload.name(),
         stress: stress.name(),
@@ -168,18 +174,18 @@ fn row(
         reordered: count("reordered"),
         duplicates: count("duplicates"),
         trace_gap_p50_us: trace.gap_p50_us,
-        gap_p50_us: found.gap("p50"),
-        gap_p99_us: found.gap("p99"),
+        gap_p50_us: gap("p50"),
+        gap_p99_us: gap("p99"),
         error_p50_us: error("p50"),
         error_p99_us: error("p99"),
         error_p999_us: error("p999"),
         error_max_us: error("max"),
-        drift_ppm: found.drift_ppm(),
+        drift_ppm: compared["timing"]["drift"]["ppm"].as_f64(),
         cpu_percent: sent.cpu_s / sent.took_s * 100.0,
-        unseen: found.unseen(),
-        pauses: found.pauses(),
-        watched_s: found.watched_s(),
-        stolen_s: found.stolen_s(),
+        unseen: unseen.filter_map(|(_, frames)| frames.as_u64()).sum(),
+        pauses: witness["pauses"].clone(),
+        watched_s: number(&witness["watched_s"]),
+        stolen_s: number(&found["stolen_s"]),
     }
 }
 

@@ -5,7 +5,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use longwire_runtime::Pauses;
 use longwire_runtime::host;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -154,7 +153,8 @@ pub(super) struct ReplayResult {
     pub cpu_s: f64,
     /// Duration of the run.
     pub took_s: f64,
-    pub received: ReceiverReport,
+    /// Report of the receiver.
+    pub received: Value,
 }
 
 /// Reads a stream to its end on a separate thread, so that the writer never blocks.
@@ -228,7 +228,7 @@ impl Receiver {
     }
 
     /// Stops the receiver shortly after the last frame has been sent.
-    fn stop(mut self) -> Result<ReceiverReport, Error> {
+    fn stop(mut self) -> Result<Value, Error> {
         /// Sent frames are immediately in the peer's queue, but under stress, its softirq may run
         /// late.
         const GRACE: Duration = Duration::from_millis(300);
@@ -249,61 +249,10 @@ impl Receiver {
         let report = self.report.join().unwrap_or_default();
         let words = self.words.join().unwrap_or_default();
         match serde_json::from_str(&report) {
-            Ok(report) if status.success() => Ok(ReceiverReport(report)),
+            Ok(report) if status.success() => Ok(report),
             _ => Err(Error::Failed(format!(
                 "the receiver failed, {status}: {words}"
             ))),
         }
     }
-}
-
-/// The receiver's JSON report.
-pub(super) struct ReceiverReport(Value);
-
-impl ReceiverReport {
-    /// Returns a value of the comparison with the trace, by name.
-    pub fn trace(&self, name: &str) -> &Value {
-        &self.0["trace"][name]
-    }
-
-    pub fn gap_error(&self, name: &str) -> f64 {
-        number(&self.trace("timing")["gap_error_us"][name])
-    }
-
-    pub fn gap(&self, name: &str) -> f64 {
-        number(&self.0["gap_us"][name])
-    }
-
-    pub fn drift_ppm(&self) -> Option<f64> {
-        self.trace("timing")["drift"]["ppm"].as_f64()
-    }
-
-    /// Returns the number of frames dropped because the receiver's ring was full.
-    pub fn unseen(&self) -> u64 {
-        let kinds = self.0["unseen"].as_object();
-        let kinds = kinds.into_iter().flat_map(|kinds| kinds.values());
-        kinds.filter_map(Value::as_u64).sum()
-    }
-
-    pub fn pauses(&self) -> Pauses {
-        let pauses = &self.0["witness"]["pauses"];
-        Pauses {
-            count: pauses["count"].as_u64().unwrap_or(0),
-            max_us: number(&pauses["max_us"]),
-            total_us: number(&pauses["total_us"]),
-        }
-    }
-
-    pub fn watched_s(&self) -> f64 {
-        number(&self.0["witness"]["watched_s"])
-    }
-
-    pub fn stolen_s(&self) -> f64 {
-        number(&self.0["stolen_s"])
-    }
-}
-
-/// Converts a value to a number; 0 if it is not one.
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or(0.0)
 }
