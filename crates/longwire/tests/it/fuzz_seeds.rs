@@ -58,44 +58,31 @@ fn over_seeds(target: &str, changed: u64, check: fn(&[u8])) {
         .collect();
     seeds.sort();
     assert!(seeds.len() > 1, "{target} has {} seeds", seeds.len());
-    let mut random = Random(Draws(1));
+    let mut draws = Draws(1);
     for path in seeds {
         let seed = fs::read(&path).expect("readable");
         check(&seed);
         for _ in 0..changed {
-            check(&random.change(&seed));
+            check(&change(&mut draws, &seed));
         }
     }
 }
 
-/// A deterministic source of random numbers for mutations.
-struct Random(Draws);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0.any()
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.0.below(end.max(1) as u64) as usize
-    }
-
-    /// Returns a copy with some bytes set, removed, duplicated or truncated.
-    fn change(&mut self, seed: &[u8]) -> Vec<u8> {
-        let mut bytes = seed.to_vec();
-        for _ in 0..=self.next() % CHANGES_MAX {
-            let at = self.below(bytes.len());
-            match self.next() % 8 {
-                _ if bytes.is_empty() => bytes.push(self.next() as u8),
-                0 => bytes.truncate(at),
-                1 => drop(bytes.remove(at)),
-                2 => bytes.insert(at, bytes[at]),
-                3 => bytes[at] = 0xff,
-                4 => bytes[at] = 0,
-                5 => bytes[at] ^= 1 << self.below(8),
-                _ => bytes[at] = self.next() as u8,
-            }
+/// Returns a copy with some bytes set, removed, duplicated or truncated.
+fn change(draws: &mut Draws, seed: &[u8]) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..=draws.below(CHANGES_MAX) {
+        let at = draws.below(bytes.len().max(1) as u64) as usize;
+        match draws.below(8) {
+            _ if bytes.is_empty() => bytes.push(draws.any() as u8),
+            0 => bytes.truncate(at),
+            1 => drop(bytes.remove(at)),
+            2 => bytes.insert(at, bytes[at]),
+            3 => bytes[at] = 0xff,
+            4 => bytes[at] = 0,
+            5 => bytes[at] ^= 1 << draws.below(8),
+            _ => bytes[at] = draws.any() as u8,
         }
-        bytes
     }
+    bytes
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Attached, Links, name_of};
 use crate::common::containerd::{Container, DEVICE, Engine, image, join};
 use crate::common::number;
-use crate::common::program::{Ran, command, eventually, piped};
+use crate::common::program::{Ran, command, piped};
 use crate::common::site::assert_no_attachment;
 
 const NEAR: &str = "10.88.0.1";
@@ -100,41 +100,7 @@ fn containers_have_the_link_that_is_attached() {
     pair.assert_round_trip(0.0);
     assert_no_attachment(&pair.near.namespace());
 
-    a_pause_loses_nothing(&pair);
     a_restart_ends_the_run(&pair);
-}
-
-/// Pauses a container during a download, then resumes it.
-fn a_pause_loses_nothing(pair: &Pair<'_>) {
-    let near = &pair.near;
-    let attached = pair.attach("--delay 10ms --rate 1mbit");
-    // The download lasts half a minute at this rate, well beyond the pause.
-    let mut download = near.spawn(&format!("curl -sS --fail -o /tmp/data http://{FAR}/data"));
-    eventually("nothing arrives", || {
-        near.exec("sh -c '[ -s /tmp/data ]'").code == 0
-    });
-    let frozen = near.freeze();
-    attached.set("rate=100mbit");
-    // The kernel replies for the paused container; the reply crosses the link.
-    let trip = super::pings(&pair.far.namespace(), NEAR);
-    assert!(trip > Some(19.9), "{trip:?} ms");
-    let over = download.child().try_wait().expect("a child");
-    assert_eq!(over, None, "a paused program ends nothing");
-    drop(frozen);
-    download.end().well();
-    let received = near.bytes("cat /tmp/data");
-    assert!(received == image::data(), "other bytes than are served");
-    pair.assert_round_trip(20.0);
-
-    // Links can be attached to and detached from a paused container.
-    let frozen = near.freeze();
-    let report = attached.detach();
-    assert_eq!(report["error"], Value::Null, "{report}");
-    let again = pair.attach("--delay 15ms");
-    pair.assert_round_trip_back(30.0);
-    again.detach();
-    drop(frozen);
-    assert_no_attachment(&near.namespace());
 }
 
 /// A run ends with its container's network. After a restart, the container has a new network,

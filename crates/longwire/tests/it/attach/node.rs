@@ -261,19 +261,3 @@ fn many_attachments_are_made_at_once() {
     assert_eq!(all.len(), 1, "{all:?}");
     node.assert_round_trip(&joined, 2.0);
 }
-
-#[test]
-fn an_interface_is_free_again_at_once() {
-    let Some((joined, _folder, node)) = started() else {
-        return;
-    };
-    let body = delayed(&joined, "1ms");
-    // The kernel removes one attachment's devices while the next one's are being created.
-    for round in 0..12 {
-        let name = format!("round{round}");
-        node.put(&name, &body);
-        node.delete(&name);
-    }
-    joined.assert_round_trip(0.0);
-    joined.assert_clean();
-}

@@ -37,27 +37,6 @@ fn a_container_has_its_link_until_it_is_removed() {
 }
 
 #[test]
-fn wrong_options_are_refused_with_their_place() {
-    let Some(machine) = Machine::new() else {
-        return;
-    };
-    let pod = Pod::new("wrong");
-    let (previous, address) = pod.add_to_bridge(&machine);
-    let mut elsewhere = machine.plugin(&json!({}));
-    elsewhere["to"] = json!(["10.0.0.0/33"]);
-    let slow = machine.plugin(&json!({ "delay": "soon" }));
-    let typo = machine.plugin(&json!({ "dealy": "1ms" }));
-    let lossy = machine.plugin(&json!({ "up": { "loss": "200%" } }));
-    for config in [slow, typo, lossy, elsewhere] {
-        let ran = pod.call(&machine, "ADD", &config, &previous);
-        assert_eq!(ran.json()["code"], 7, "{config}: {ran:?}");
-    }
-    machine.assert_crossed(&address, 0.0);
-    assert!(machine.attachments().is_empty());
-    pod.well(&machine, "DEL", &machine.bridge(), "");
-}
-
-#[test]
 fn containers_start_and_stop_without_the_node() {
     let Some(mut machine) = Machine::new() else {
         return;

@@ -4,7 +4,6 @@
 //! Skipped without permission to create namespaces, except in CI.
 
 mod carrier;
-mod documented;
 mod effects;
 mod reading;
 

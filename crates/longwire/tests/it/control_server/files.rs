@@ -6,8 +6,10 @@ use std::os::unix::fs::symlink;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use longwire_testbed::support::FileOption;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use serde_json::json;
 
 use super::client::ask;
 use super::{NETWORK, Stage, TOKEN};
@@ -17,29 +19,20 @@ use crate::common::write;
 const SECRET: &str = "root:$y$j9T$secret$hash:20000";
 
 /// Returns one change per option that accepts a file, naming this file.
-fn naming(path: &str) -> Vec<(&'static str, String)> {
-    let models = [
-        ("rate", "trace:"),
-        ("rate", "mahimahi:"),
-        ("delay", "trace:"),
-        ("delay", "table:mean=20ms,stddev=1ms,file="),
-        ("delay", "samples:"),
-        ("loss", "plugin:"),
-    ];
-    let set = models.map(|(option, model)| {
-        let body = format!(r#"{{"{option}": "{model}{path}"}}"#);
-        ("PATCH /v1/links/home", body)
+fn naming(stage: &Stage, path: &str) -> Vec<(&'static str, String)> {
+    let link = |option: &str, value: &str| {
+        let body = json!({ "name": "n", "match": "src=10.9.0.1", option: value });
+        ("POST /v1/links", body.to_string())
+    };
+    let set = FileOption::all().into_iter().map(|of| {
+        let model = of.text(path, stage.dir.path());
+        match of.option {
+            "preset" => link("preset", &model),
+            option => ("PATCH /v1/links/home", json!({ option: model }).to_string()),
+        }
     });
-    let added = [
-        format!(r#""delay": "samples:{path}""#),
-        format!(r#""preset": "errant:file={path},country=se,operator=a""#),
-    ];
-    let added =
-        added.map(|option| format!(r#"{{"name": "n", "match": "src=10.9.0.1", {option}}}"#));
-    let table = format!(r#"{{"csv": "{path}"}}"#);
-    let links = added.into_iter().chain([table]);
-    set.into_iter()
-        .chain(links.map(|body| ("POST /v1/links", body)))
+    let table = ("POST /v1/links", json!({ "csv": path }).to_string());
+    set.chain([link("delay", &format!("samples:{path}")), table])
         .collect()
 }
 
@@ -53,7 +46,7 @@ fn a_fifo_holds_up_neither_the_api_nor_the_end() {
         let socket = stage.socket();
         std::thread::spawn(move || (ask(&socket, line, &body), body))
     };
-    let waiting: Vec<_> = naming(&fifo).into_iter().map(start).collect();
+    let waiting: Vec<_> = naming(&stage, &fifo).into_iter().map(start).collect();
     // The server still answers other requests.
     let (sender, answers) = channel();
     let socket = stage.socket();
@@ -83,7 +76,7 @@ fn contents_of_files_are_not_in_responses() {
         format!("time,{SECRET}\n1,2\n"),
     ] {
         write(&secret, text);
-        for (line, body) in naming(&secret) {
+        for (line, body) in naming(&stage, &secret) {
             let answer = stage.ask(line, &body);
             assert_eq!(answer.status, 422, "{body}: {answer:?}");
             let body_said = answer.body.replace(&secret, "FILE");
@@ -104,7 +97,7 @@ fn over_tcp_no_file_is_read_unless_a_folder_is_given() {
     let _running = stage.start_on_tcp(NETWORK, "");
     // The answer does not reveal whether a file exists.
     let missing = r#"{"delay": "samples:/no/such/file"}"#.to_owned();
-    let named = naming(&file).into_iter();
+    let named = naming(&stage, &file).into_iter();
     for (line, body) in named.chain([("PATCH /v1/links/home", missing)]) {
         let answer = stage.ask_tcp(line, TOKEN, &body);
         assert_eq!(answer.status, 422, "{body}: {answer:?}");

@@ -52,19 +52,6 @@ impl Replay {
     }
 }
 
-/// The live view requests `out.up`, as for any link; both names return the same samples.
-#[test]
-fn the_history_of_an_output_has_the_name_of_a_direction_too() {
-    let replay = Replay::start("replay TRACE --to null --link-rate 10mbit");
-    let samples = |replay: &Replay, name: &str| {
-        let columns = replay.get(&format!("/v1/history/{name}"));
-        column(&columns, "elapsed_s")
-    };
-    eventually("no samples", || samples(&replay, "out.up").len() >= 3);
-    let out = samples(&replay, "out");
-    assert!(samples(&replay, "out.up").starts_with(&out), "{out:?}");
-}
-
 fn column(columns: &Value, name: &str) -> Vec<f64> {
     list(&columns[name])
         .iter()
@@ -137,7 +124,12 @@ fn a_replay_shows_what_it_sends_as_of_now() {
     let sent = number(&totals["packets_out"]);
     assert!(sent > 0.0 && sent <= offered - lost, "{stats}");
 
-    assert_history(&replay.get("/v1/history/out"));
+    let history = replay.get("/v1/history/out");
+    assert_history(&history);
+    // The live view requests `out.up`, as for any link.
+    let view = column(&replay.get("/v1/history/out.up"), "elapsed_s");
+    let out = column(&history, "elapsed_s");
+    assert!(out.len() >= 3 && view.starts_with(&out), "{out:?}");
     assert_state(&replay);
 
     let Replay { running, dir } = replay;

@@ -149,35 +149,6 @@ pub(super) fn cpu_ticks(process: u32) -> u64 {
 }
 
 #[test]
-fn the_link_is_printed_at_the_start_as_without_control() {
-    for user in User::all() {
-        for more in ["", "--control a.sock"] {
-            let exec = |verbosity: &str| {
-                let link = "--rate 10mbps --delay 20ms --queue 3p";
-                user.exec(format!("{verbosity} {link} {more} -- true"))
-                    .well()
-            };
-            let ended = exec("");
-            for wanted in [
-                "link, each direction: rate 80mbit, queue 3p, delay 20ms",
-                "warning: link, each direction: rate: 10mbps is 80mbit",
-                "warning: link, each direction: a queue of 3p is too small",
-            ] {
-                let found = ended.stderr.lines().filter(|line| line.starts_with(wanted));
-                assert_eq!(found.count(), 1, "{wanted}: {ended:?}");
-            }
-            for ended in [ended, exec("-q")] {
-                assert_eq!(ended.stderr.matches("warning:").count(), 2, "{ended:?}");
-            }
-            let link = "rate 80mbit, framing none, queue 3p, loss none,";
-            exec("-v")
-                .says(format!("link.up: {link}"))
-                .says(format!("link.down: {link}"));
-        }
-    }
-}
-
-#[test]
 fn sockets_of_other_users_are_skipped() {
     for user in User::all().into_iter().filter(|user| user.id.is_some()) {
         let folder = user.dir.path().join("run/longwire");

@@ -84,16 +84,10 @@ fn works_in_every_form(user: &User, key: &str, value: &str) {
 }
 
 #[test]
-fn plugins_work_for_every_user() {
+fn plugins_and_traces_work_for_every_user() {
     for user in User::all() {
         compile_threaded(&user.dir);
         works_in_every_form(&user, "loss", "plugin:file=threaded.so");
-    }
-}
-
-#[test]
-fn traces_work_for_every_user() {
-    for user in User::all() {
         user.write("d.csv", "time_s,delay_ms\n0,5\n1,6\n");
         user.write("v.csv", "5\n6\n");
         works_in_every_form(&user, "delay", "trace:d.csv");

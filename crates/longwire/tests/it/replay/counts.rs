@@ -4,8 +4,8 @@
 use longwire_testbed::support::Folder;
 
 use crate::common::program::{Ran, longwire, run, run_in};
-use crate::common::{MS, assert_refused, frames, write};
-use crate::replay::wire::{Wire, numbered, pcap_of, trace_of};
+use crate::common::{MS, frames, write};
+use crate::replay::wire::{Wire, trace_of};
 
 /// 100 frames, 2 ms apart.
 fn trace(dir: &Folder) -> String {
@@ -61,14 +61,6 @@ fn the_requested_number_of_frames_is_sent_on_time() {
     }
 }
 
-#[test]
-fn a_gap_between_rounds_is_kept() {
-    let dir = Folder::new();
-    let (ran, times) = replay(&dir, "--loop 2 --loop-gap 30ms");
-    assert_eq!(times[99..102], [198_000, 228_000, 230_000]);
-    assert_eq!(ran.json()["inputs"][0]["counts"]["rounds"], 2);
-}
-
 /// Returns a command line that replays a trace from a pipe that stalls after 1,000 bytes.
 fn slow_pipe(trace: &str, stall: &str, to: &str) -> String {
     let longwire = env!("CARGO_BIN_EXE_longwire");
@@ -94,34 +86,4 @@ fn times_count_from_the_first_frame_that_is_found() {
     let report = run_in(&wire.near, line).well().json();
     assert_eq!(report["links"][0]["packets_out"], 10);
     assert_eq!(report["ports"][0]["artifacts"]["behind"], 0);
-}
-
-/// Two traces, 100 ms and 30 ms long, to two ports: their rounds start together.
-#[test]
-fn traces_side_by_side_stay_in_step() {
-    let dir = Folder::new();
-    let write_trace = |name: &str, times: &[u64]| {
-        let file = dir.file(name);
-        let frames = times.iter().map(|at| (at * MS, numbered(true, 1)));
-        write(&file, pcap_of(1, frames));
-        file
-    };
-    let long = write_trace("long.pcap", &[0, 50, 100]);
-    let short = write_trace("short.pcap", &[10, 30]);
-    let outs = [dir.file("1.pcap"), dir.file("2.pcap")];
-    let to = format!("--to pcap:out={} --to pcap:out={}", outs[0], outs[1]);
-    longwire(format!("replay {long} {short} {to} --loop 3 --json")).well();
-    let stamps = outs.each_ref().map(|out| frames(out));
-    let start = stamps[0][0].0;
-    let times = stamps.map(|frames| {
-        // Each file has a separate clock offset, accurate to microseconds.
-        let after = frames
-            .iter()
-            .map(|(stamp, _)| (stamp + MS / 2 - start) / MS);
-        after.collect::<Vec<u64>>()
-    });
-    // A round lasts 100 ms plus the mean gap of all frames.
-    assert_eq!(times[0], [0, 50, 100, 125, 175, 225, 250, 300, 350]);
-    assert_eq!(times[1], [10, 30, 135, 155, 260, 280]);
-    assert_refused(&format!("replay - - {to} | 2 | only once"));
 }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
 use longwire_testbed::support::{Folder, skip, within};
 
-use super::program::{Ran, RunningProgram, eventually, piped, run};
-use super::{read, write};
+use super::program::{Ran, command, eventually, run};
+use super::write;
 
 /// Device of each joined container.
 pub const DEVICE: &str = "eth0";
@@ -170,18 +170,9 @@ impl Container<'_> {
         found.unwrap_or_default().to_owned()
     }
 
-    /// Returns the PID of the first process.
-    pub fn pid(&self) -> u32 {
-        self.task_column(1).parse().expect("a PID")
-    }
-
-    /// Returns the state, such as `RUNNING`.
-    pub fn state(&self) -> String {
-        self.task_column(2)
-    }
-
     pub fn namespace(&self) -> NetNamespace {
-        NetNamespace::of_process(self.pid()).expect("a namespace")
+        let process = self.task_column(1).parse().expect("a PID");
+        NetNamespace::of_process(process).expect("a namespace")
     }
 
     /// Runs a `ctr tasks` command on the container.
@@ -190,102 +181,22 @@ impl Container<'_> {
         self.engine.well(format!("tasks {command} {}", self.id));
     }
 
-    /// Freezes all processes until the freezer is dropped, and waits until the kernel has frozen
-    /// them. `ctr tasks pause` cannot be used: unless all processes freeze quickly, runc thaws
-    /// them.
-    pub fn freeze(&self) -> Freezer {
-        let freezer = Freezer::of(self.pid());
-        freezer.set(true);
-        eventually("it does not freeze", || freezer.is_frozen());
-        freezer
-    }
-
-    fn exec_line(&self, program: &str) -> String {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let id = &self.id;
-        self.engine
-            .line(format!("tasks exec --exec-id exec-{number} {id} {program}"))
-    }
-
-    /// Runs a program in the container.
-    pub fn exec(&self, program: &str) -> Ran {
-        run(self.exec_line(program))
-    }
-
     /// Runs a program that must succeed; returns its output.
     #[track_caller]
     pub fn bytes(&self, program: &str) -> Vec<u8> {
-        let output = piped(self.exec_line(program)).output().expect("ctr");
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let (engine, id) = (self.engine, &self.id);
+        let line = engine.line(format!("tasks exec --exec-id exec-{number} {id} {program}"));
+        let output = command(line).output().expect("ctr");
         assert!(output.status.success(), "{program}: {output:?}");
         output.stdout
-    }
-
-    /// Starts a program in the container.
-    pub fn spawn(&self, program: &str) -> RunningProgram {
-        RunningProgram::spawn(&mut piped(self.exec_line(program)))
     }
 
     /// Kills the container and waits for the end of its namespaces.
     pub fn kill(&self) {
         self.task("kill --signal KILL");
-        self.wait_for("STOPPED");
-    }
-
-    /// Waits for a state.
-    pub fn wait_for(&self, state: &str) {
-        eventually(state, || self.state() == state);
-    }
-}
-
-/// The freezer of a cgroup, which thaws on drop.
-pub struct Freezer {
-    /// File, and its contents that thaw and freeze.
-    control: PathBuf,
-    words: [&'static str; 2],
-    /// File with this line while all processes are frozen.
-    state: (PathBuf, &'static str),
-}
-
-impl Drop for Freezer {
-    fn drop(&mut self) {
-        self.set(false);
-    }
-}
-
-impl Freezer {
-    /// Returns the freezer of a process, in the cgroup v1 or the unified hierarchy.
-    fn of(pid: u32) -> Freezer {
-        let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("cgroups");
-        let file = |controller: &str, parent: &str, name: &str| {
-            let mut lines = lines.lines();
-            let path = lines.find_map(|line| line.split_once(controller)?.1.strip_prefix('/'))?;
-            Some(Path::new(parent).join(path).join(name))
-        };
-        if let Some(control) = file(":freezer:", "/sys/fs/cgroup/freezer", "freezer.state") {
-            let state = (control.clone(), "FROZEN");
-            let words = ["THAWED", "FROZEN"];
-            return Freezer {
-                control,
-                words,
-                state,
-            };
-        }
-        let unified = |name| file("::", "/sys/fs/cgroup", name).expect("a cgroup");
-        Freezer {
-            control: unified("cgroup.freeze"),
-            words: ["0", "1"],
-            state: (unified("cgroup.events"), "frozen 1"),
-        }
-    }
-
-    fn set(&self, frozen: bool) {
-        write(&self.control, self.words[usize::from(frozen)]);
-    }
-
-    fn is_frozen(&self) -> bool {
-        let (file, line) = &self.state;
-        read(file).lines().any(|found| found == *line)
+        eventually("it stops", || self.task_column(2) == "STOPPED");
     }
 }
 
