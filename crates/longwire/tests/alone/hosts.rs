@@ -351,6 +351,25 @@ fn three_and_eight_hosts_decide_like_one() {
     }
 }
 
+/// Asserts that a host has noticed the restart of `h1`, whose wall clock was then set by 50 ms.
+fn assert_restart_noticed(report: &Value) {
+    let dead = named(&report["hosts"]["peers"], "h1");
+    assert_eq!(dead["sessions"], 2, "{dead}");
+    assert!(
+        dead["connected"] == true && count(&dead["outages"]) >= 1,
+        "{dead}"
+    );
+    let notes = report["notes"].to_string();
+    for said in ["'h1' is not responding", "'h1' was restarted"] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    // Either clock reading may be interrupted.
+    let mut set = notes.split("'h1' stepped its wall clock by ").skip(1);
+    let by = |rest: &str| rest.split(' ').next()?.parse::<f64>().ok();
+    let found = set.any(|rest| by(rest).is_some_and(|by| (49.0..=51.0).contains(&by)));
+    assert!(found, "clock set by +50 ms: {notes}");
+}
+
 #[test]
 fn links_of_a_killed_host_stop_until_its_machine_restarts() {
     let _alone = crate::alone();
@@ -398,23 +417,7 @@ fn links_of_a_killed_host_stop_until_its_machine_restarts() {
 
     let epochs: Vec<&Value> = reports.iter().map(|report| &report["epoch_ns"]).collect();
     assert!(epochs.iter().all(|epoch| *epoch == epochs[0]), "{epochs:?}");
-    for report in &reports[..2] {
-        let dead = named(&report["hosts"]["peers"], "h1");
-        assert_eq!(dead["sessions"], 2, "{dead}");
-        assert!(
-            dead["connected"] == true && count(&dead["outages"]) >= 1,
-            "{dead}"
-        );
-        let notes = report["notes"].to_string();
-        for said in ["'h1' is not responding", "'h1' was restarted"] {
-            assert!(notes.contains(said), "{said}: {notes}");
-        }
-        // Either clock reading may be interrupted.
-        let mut set = notes.split("'h1' stepped its wall clock by ").skip(1);
-        let by = |rest: &str| rest.split(' ').next()?.parse::<f64>().ok();
-        let found = set.any(|rest| by(rest).is_some_and(|by| (49.0..=51.0).contains(&by)));
-        assert!(found, "clock set by +50 ms: {notes}");
-    }
+    reports[..2].iter().for_each(assert_restart_noticed);
     let verdict = reports[0]["verdict"]["line"].to_string();
     assert!(verdict.contains("host h1 stopped responding"), "{verdict}");
     let ports = &reports[2]["ports"];
