@@ -1,5 +1,5 @@
 //! ARP requests and neighbour solicitations through a port that get no reply, as counted in the
-//! report of a live run. longwire-runtime tests the counts.
+//! report of a live run.
 //!
 //! Skipped without permission to create namespaces, except in CI.
 
@@ -9,19 +9,41 @@ use std::time::Duration;
 use crate::common::list;
 use crate::common::site::Site;
 use longwire_io::net::addr_add;
-use longwire_testbed::support::within;
+use longwire_testbed::support::{Folder, within};
 use serde_json::Value;
 
-/// Station 0 resolves station 1. It requests an unused address through port `p1`, by ARP and by
-/// neighbour solicitation.
-#[test]
-fn a_link_reports_requests_without_an_answer() {
+/// Returns the report's only note about address requests, and the number of requests in it.
+fn note(report: &Value, port: &str, text: &str) -> u64 {
+    let mut notes: Vec<&str> = list(&report["notes"])
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    notes.retain(|note| note.contains("address request"));
+    let begin = format!("the far side of {port} did not answer ");
+    let [rest] = notes[..]
+        .iter()
+        .filter_map(|note| note.strip_prefix(&begin))
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{notes:?}");
+    };
+    assert!(
+        notes.len() == 1 && text.contains("did not answer"),
+        "{notes:?}: {text}"
+    );
+    let requests = rest.split(' ').next().and_then(|count| count.parse().ok());
+    requests.expect("a number")
+}
+
+/// Lets stations 0 and 1 resolve each other. Requests an unused address through port `p1`, by ARP
+/// and by neighbour solicitation, and checks the report.
+fn assert_reported(options: &str) {
     let Some(site) = Site::new(2) else { return };
     for (number, station) in site.stations.iter().enumerate() {
         let address: IpAddr = format!("fd09::{}", number + 1).parse().expect("an address");
         within(station, || addr_add("eth0", address, 64));
     }
-    let network = site.start("packet:p0 packet:p1 --delay 10ms");
+    let network = site.start(&format!("packet:p0 packet:p1 {options}"));
     let found = ["10.9.0.2", "fd09::2"].map(|own| site.round_trip_to(0, own));
     assert!(found.iter().all(Option::is_some), "{found:?}");
     for missing in ["10.9.0.77", "fd09::77"] {
@@ -30,17 +52,30 @@ fn a_link_reports_requests_without_an_answer() {
     // The last request still has a second to be answered.
     std::thread::sleep(Duration::from_millis(3500));
     let (report, text) = network.stop_with_text();
-    let notes = list(&report["notes"]).iter().filter_map(Value::as_str);
-    let notes: Vec<&str> = notes
-        .filter(|note| note.contains("address request"))
-        .collect();
-    assert!(
-        notes.len() == 1 && text.contains("did not answer"),
-        "{text}"
-    );
-    let requests = notes[0].strip_prefix("the far side of packet:p1 did not answer ");
-    let requests = requests.and_then(|rest| rest.split(' ').next()?.parse().ok());
     // The kernel sends up to three of each kind.
-    let right = requests.is_some_and(|requests: u64| (2..=8).contains(&requests));
-    assert!(right, "{notes:?}");
+    let requests = note(&report, "packet:p1", &text);
+    assert!((2..=8).contains(&requests), "{report}");
+}
+
+#[test]
+fn a_link_reports_requests_without_an_answer() {
+    assert_reported("--delay 10ms");
+    // Repeat with a queue that decides at dequeue.
+    assert_reported("--rate 50mbit --queue codel");
+}
+
+#[test]
+fn a_network_reports_requests_without_an_answer() {
+    let network = "[ports]\nhome = \"packet:p0\"\ncore = \"packet:p1\"\n\n\
+                   [[link]]\nname = \"l\"\nmatch = \"in-port=home\"\ndelay = \"1500ms\"\n";
+    let Some(site) = Site::new(2) else { return };
+    let network = site.start_network(&Folder::new(), network, "");
+    // Replies that cross a slow link are late, but not missing.
+    let ping = site.at(0, "ping -c 2 -W 12 10.9.0.2");
+    assert_ne!(site.at(0, "ping -c 1 -W 1 10.9.0.77").code, 0);
+    std::thread::sleep(Duration::from_millis(5500));
+    let (report, text) = network.stop_with_text();
+    let ping = ping.well();
+    // The kernel requests the missing address three times.
+    assert_eq!(note(&report, "port core", &text), 3, "{report}, {ping:?}");
 }

@@ -119,7 +119,6 @@ fn a_file_that_is_refused_starts_nothing() {
 
 /// A network of three ports, one of which is lost during the test.
 const THREE: &str = r#"
-on-port-loss = "continue"
 [ports]
 a = "packet:p0"
 b = "packet:p1"
@@ -138,7 +137,8 @@ delay = "5ms"
 #[test]
 fn the_others_go_on_without_a_port_that_went_away() {
     let Some(site) = Site::new(3) else { return };
-    let running = site.start_network(&Folder::new(), THREE, "");
+    let text = format!("on-port-loss = \"continue\"\n{THREE}");
+    let running = site.start_network(&Folder::new(), &text, "");
     site.wait_for_answer(0, 2);
     change(&site.middle, "ip link del dev p2");
     eventually("the station is there", || site.round_trip(0, 2).is_none());
@@ -151,4 +151,12 @@ fn the_others_go_on_without_a_port_that_went_away() {
     let lost = &named(&report["links"], "ac.up")["drops"]["port_lost"];
     assert!(count(lost) >= 3, "{report}");
     assert!(text.contains("not faithful: port c was lost"), "{text}");
+}
+
+#[test]
+fn by_default_a_lost_port_ends_the_run() {
+    let Some(site) = Site::new(3) else { return };
+    let running = site.start_network(&Folder::new(), THREE, "");
+    change(&site.middle, "ip link del dev p1");
+    running.running.end().exits(1).prints("p1 is gone");
 }

@@ -132,6 +132,16 @@ fn a_fault_ends_offline_commands_with_its_message() {
 }
 
 #[test]
+fn a_fault_ends_a_live_run_with_its_message() {
+    let site = Site::new();
+    let rewrite = format!("--rewrite plugin:{},after=20,fault=hook", site.library);
+    let ran = longwire(format!("{} {rewrite} --json", site.run_line())).exits(1);
+    let message = format!("plugin {}: rewrite: no more of this", site.library);
+    assert_eq!(ran.json()["error"], message);
+    ran.says(message);
+}
+
+#[test]
 fn logs_of_a_plugin_reach_standard_error_within_limits() {
     let site = Site::new();
     let delay = format!("--delay plugin:{},fault=log", site.library);

@@ -1,4 +1,4 @@
-//! Two FRR routers with OSPF over a network of `longwire run FILE.toml`: they learn routes,
+//! Two FRR routers with OSPF or BGP over a network of `longwire run FILE.toml`: they learn routes,
 //! lose them when the link is turned off, and relearn them.
 //!
 //! Skipped without FRR or without permission to create namespaces, except in CI.
@@ -30,23 +30,49 @@ match = "in-port=a"
 delay = "5ms"
 "#;
 
-/// Returns the settings of OSPF with four hellos/s and a dead interval of one second (RFC 2328,
-/// appendix C.3; sub-second intervals are an FRR extension).
-fn settings(own: u8) -> String {
-    format!(
-        "interface eth0\n\
-         \x20ip ospf network point-to-point\n\
-         \x20ip ospf dead-interval minimal hello-multiplier 4\n\
-         \x20ip ospf retransmit-interval 1\n\
-         router ospf\n\
-         \x20ospf router-id 10.9.0.{own}\n\
-         \x20network 10.9.0.0/24 area 0\n\
-         \x20network 192.168.{own}.1/32 area 0\n\
-         \x20timers throttle spf 0 50 100\n\
-         \x20timers throttle lsa all 0\n\
-         \x20timers lsa min-arrival 0\n"
-    )
+/// A routing protocol: daemon and router configuration.
+struct Protocol {
+    daemon: &'static str,
+    settings: fn(u8, u8) -> String,
 }
+
+/// OSPF with four hellos/s and a dead interval of one second (RFC 2328, appendix C.3; sub-second
+/// intervals are an FRR extension).
+const OSPF: Protocol = Protocol {
+    daemon: "ospfd",
+    settings: |own, _| {
+        format!(
+            "interface eth0\n\
+             \x20ip ospf network point-to-point\n\
+             \x20ip ospf dead-interval minimal hello-multiplier 4\n\
+             \x20ip ospf retransmit-interval 1\n\
+             router ospf\n\
+             \x20ospf router-id 10.9.0.{own}\n\
+             \x20network 10.9.0.0/24 area 0\n\
+             \x20network 192.168.{own}.1/32 area 0\n\
+             \x20timers throttle spf 0 50 100\n\
+             \x20timers throttle lsa all 0\n\
+             \x20timers lsa min-arrival 0\n"
+        )
+    },
+};
+
+/// BGP with one keepalive per second and a hold time of three seconds (RFC 4271, section 4.4).
+const BGP: Protocol = Protocol {
+    daemon: "bgpd",
+    settings: |own, other| {
+        format!(
+            "router bgp 6500{own}\n\
+             \x20bgp router-id 10.9.0.{own}\n\
+             \x20no bgp ebgp-requires-policy\n\
+             \x20timers bgp 1 3\n\
+             \x20neighbor 10.9.0.{other} remote-as 6500{other}\n\
+             \x20neighbor 10.9.0.{other} timers connect 1\n\
+             \x20address-family ipv4 unicast\n\
+             \x20 network 192.168.{own}.1/32\n"
+        )
+    },
+};
 
 /// A router's daemons; all their files are in one folder.
 struct Router {
@@ -56,13 +82,16 @@ struct Router {
 
 impl Router {
     /// Returns `None` if FRR cannot switch from root to its own user, which it requires.
-    fn start(station: &NetNamespace, number: u8) -> Option<Router> {
+    fn start(station: &NetNamespace, number: u8, protocol: &Protocol) -> Option<Router> {
         let mut router = Router {
             daemons: Vec::new(),
             dir: Folder::new(),
         };
+        let other = 3 - number;
+        let settings = (protocol.settings)(number, other);
         write(router.dir.file("zebra.conf"), "");
-        write(router.dir.file("ospfd.conf"), settings(number));
+        let file = router.dir.file(&format!("{}.conf", protocol.daemon));
+        write(&file, &settings);
         let owned = run_in(station, format!("chown -R frr:frr {}", router.dir.file("")));
         if owned.code != 0 {
             // A user namespace lacks FRR's user, even in CI.
@@ -72,7 +101,7 @@ impl Router {
         router.daemon(station, "zebra");
         let socket = router.dir.file("zserv.api");
         eventually("zebra answers", || Path::new(&socket).exists());
-        router.daemon(station, "ospfd");
+        router.daemon(station, protocol.daemon);
         Some(router)
     }
 
@@ -124,8 +153,7 @@ fn changed(site: &Site, there: bool, within: Duration) -> bool {
     }
 }
 
-#[test]
-fn ospf_routes_follow_the_link() {
+fn routes_follow_the_link(protocol: &Protocol) {
     let Some(site) = Site::new(2) else { return };
     if !have(&format!("{DAEMONS}/zebra")) {
         return;
@@ -139,7 +167,7 @@ fn ospf_routes_follow_the_link() {
     let network = site.start_network(&dir, NETWORK, &format!("--control {control}"));
     let mut routers = Vec::new();
     for (station, number) in [(0, 1), (1, 2)] {
-        let router = Router::start(&site.stations[station], number);
+        let router = Router::start(&site.stations[station], number, protocol);
         let Some(router) = router else { return };
         routers.push(router);
     }
@@ -162,4 +190,14 @@ fn ospf_routes_follow_the_link() {
         assert!(count(&lost["outage"]) >= 3, "{name}: {lost}");
     }
     assert_nothing_lost(&report);
+}
+
+#[test]
+fn ospf_routes_follow_the_link() {
+    routes_follow_the_link(&OSPF);
+}
+
+#[test]
+fn bgp_routes_follow_the_link() {
+    routes_follow_the_link(&BGP);
 }

@@ -1,12 +1,14 @@
 //! Links at containerd and runc containers.
 
 use longwire_io::net::NetNamespace;
+use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 use super::{Attached, Links, name_of};
 use crate::common::containerd::{Container, DEVICE, Engine, image, join};
 use crate::common::number;
-use crate::common::program::{Ran, command, piped};
+use crate::common::program::{Ran, command, eventually, piped};
+use crate::common::recording::{all_delivered, assert_delays, delivered};
 use crate::common::site::assert_no_attachment;
 
 const NEAR: &str = "10.88.0.1";
@@ -100,7 +102,77 @@ fn containers_have_the_link_that_is_attached() {
     pair.assert_round_trip(0.0);
     assert_no_attachment(&pair.near.namespace());
 
+    releases_are_those_of_the_link(&pair);
+    a_pause_loses_nothing(&pair);
     a_restart_ends_the_run(&pair);
+}
+
+/// According to the log, departures are spaced by the rate, and delays match the model.
+fn releases_are_those_of_the_link(pair: &Pair<'_>) {
+    const NANOS_PER_BYTE: i64 = 400;
+    let dir = Folder::new();
+    let log = dir.file("log.csv");
+    let attached = pair.attach(&format!("--delay 20ms --log {log}"));
+    pair.assert_round_trip(40.0);
+    attached.detach();
+    let mut directions: Vec<String> = all_delivered(&log).into_iter().map(|it| it.link).collect();
+    directions.sort();
+    directions.dedup();
+    assert_eq!(directions.len(), 2, "{directions:?}");
+    for direction in &directions {
+        assert_delays(&log, direction, 4, 20);
+    }
+
+    let attached = pair.attach(&format!("--rate 20mbit --log {log}"));
+    pair.near.bytes(&format!("iperf3 -c {FAR} -t 2"));
+    attached.detach();
+    let frames = delivered(&log, &directions[1]);
+    let mut queued = 0;
+    for pair in frames.windows(2) {
+        let [previous, frame] = pair else { continue };
+        let released = previous.arrival + previous.delay;
+        let service = i64::from(frame.len) * NANOS_PER_BYTE;
+        let apart = frame.arrival + frame.delay - released;
+        assert!(apart >= service, "{apart} ns: {frame:?}");
+        if frame.arrival < released {
+            assert_eq!(apart, service, "{frame:?}");
+            queued += 1;
+        }
+    }
+    assert!(queued > 100, "{queued} of {} frames", frames.len());
+}
+
+/// Pauses a container during a download, then resumes it.
+fn a_pause_loses_nothing(pair: &Pair<'_>) {
+    let near = &pair.near;
+    let attached = pair.attach("--delay 10ms --rate 1mbit");
+    // The download lasts half a minute at this rate, well beyond the pause.
+    let mut download = near.spawn(&format!("curl -sS --fail -o /tmp/data http://{FAR}/data"));
+    eventually("nothing arrives", || {
+        near.exec("sh -c '[ -s /tmp/data ]'").code == 0
+    });
+    let frozen = near.freeze();
+    attached.set("rate=100mbit");
+    // The kernel replies for the paused container; the reply crosses the link.
+    let trip = super::pings(&pair.far.namespace(), NEAR);
+    assert!(trip > Some(19.9), "{trip:?} ms");
+    let over = download.child().try_wait().expect("a child");
+    assert_eq!(over, None, "a paused program ends nothing");
+    drop(frozen);
+    download.end().well();
+    let received = near.bytes("cat /tmp/data");
+    assert!(received == image::data(), "other bytes than are served");
+    pair.assert_round_trip(20.0);
+
+    // Links can be attached to and detached from a paused container.
+    let frozen = near.freeze();
+    let report = attached.detach();
+    assert_eq!(report["error"], Value::Null, "{report}");
+    let again = pair.attach("--delay 15ms");
+    pair.assert_round_trip_back(30.0);
+    again.detach();
+    drop(frozen);
+    assert_no_attachment(&near.namespace());
 }
 
 /// A run ends with its container's network. After a restart, the container has a new network,
@@ -118,6 +190,30 @@ fn a_restart_ends_the_run(pair: &Pair<'_>) {
     pair.assert_round_trip(30.0);
     attached.detach();
     assert_no_attachment(&pair.near.namespace());
+}
+
+#[test]
+fn out_of_memory_is_the_containers_alone() {
+    let Some(engine) = Engine::start() else {
+        return;
+    };
+    // Input without newlines makes `tail` buffer everything in memory.
+    let eat = "sh -c 'until [ -e /tmp/go ]; do sleep 0.05; done; exec tail /dev/zero'";
+    let pair = Pair::new(&engine, engine.run("eater", "--memory-limit 33554432", eat));
+    let attached = pair.attach("--delay 20ms");
+    pair.assert_round_trip(40.0);
+    // One process is killed; its container keeps running.
+    pair.near.exec("tail /dev/zero").exits(137);
+    assert_eq!(pair.near.state(), "RUNNING");
+    pair.assert_round_trip(40.0);
+    pair.assert_fetched();
+    // The container's first process is killed.
+    pair.near.bytes("touch /tmp/go");
+    pair.near.wait_for("STOPPED");
+    attached.ends_without_interface();
+    engine
+        .ctr(format!("tasks delete {}", pair.near.id))
+        .says("exit code 137");
 }
 
 #[test]

@@ -9,9 +9,9 @@ use longwire_testbed::support::{Folder, within};
 use longwire_testbed::{Plan, Side};
 use serde_json::Value;
 
-use super::{DEVICE, Joined, may_attach, name_of};
-use crate::common::program::{longwire, wait_for};
-use crate::common::{count, list, named};
+use super::{DEVICE, Joined, may_attach, name_of, path_of};
+use crate::common::program::{longwire, start, wait_for};
+use crate::common::{count, list, named, write};
 
 /// Datagrams per direction.
 const DATAGRAMS: u64 = 100;
@@ -112,4 +112,31 @@ fn frames_for_an_interface_that_is_down_or_gone_are_lost_and_counted() {
         assert_not_calm(&report, how);
         drop(near);
     }
+}
+
+#[test]
+fn a_port_at_an_interface_that_is_down_loses_its_frames_and_counts_them() {
+    let Some(joined) = Joined::new() else { return };
+    joined.assert_round_trip(0.0);
+    let dir = Folder::new();
+    let (control, file) = (dir.file("control.sock"), dir.file("net.toml"));
+    let port = |name: &str, namespace, to: IpAddr| {
+        let place = path_of(namespace);
+        format!("{name}.attach = {{ netns = '{place}', interface = 'eth0', to = ['{to}/32'] }}\n")
+    };
+    let near_address = IpAddr::V4(Plan::USUAL.v4_of(Side::Near));
+    let west = port("west", &joined.near, joined.far_address);
+    let east = port("east", &joined.far, near_address);
+    let link = "[[link]]\nname = 'wire'\ndelay = '1500ms'\n";
+    write(&file, format!("[ports]\n{west}{east}{link}"));
+    let running = start(format!("longwire run {file} --control {control} --json"));
+    wait_until(&control, |_| true);
+    let sent = send(&joined.near, joined.far_address);
+    wait_until(&control, |report| taken(report) >= DATAGRAMS);
+    within(&joined.far, || link_down(DEVICE));
+    let event = Instant::now();
+    wait_until(&control, |report| count(&report["in_flight"]) == 0);
+    let report = running.stop().json();
+    assert_lost(&report, "east", "down", &sent, event);
+    assert_not_calm(&report, "down");
 }

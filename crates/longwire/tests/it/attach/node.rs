@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::interleaved::join;
 use super::{DEVICE, Joined, name_of};
 use crate::common::node::{RunningNode, attachment, node_line, path};
-use crate::common::program::{Ran, command, run};
+use crate::common::program::{Ran, command, run, run_in};
 use crate::common::site::path_of;
 use crate::common::{count, named};
 
@@ -158,6 +158,42 @@ fn a_target_that_returns_gets_its_link_again() {
 }
 
 #[test]
+fn a_filter_selects_packets() {
+    let Some((joined, _folder, node)) = started() else {
+        return;
+    };
+    let mut body = delayed(&joined, "15ms");
+    for (filter, delays) in [("udp", 0.0), ("icmp", 30.0)] {
+        body["filter"] = filter.into();
+        node.put(filter, &body);
+        node.assert_round_trip(&joined, delays);
+        node.delete(filter);
+    }
+}
+
+#[test]
+fn links_without_a_seed_lose_different_packets() {
+    let Some((joined, _folder, node)) = started() else {
+        return;
+    };
+    // Addresses are resolved in advance.
+    node.assert_round_trip(&joined, 0.0);
+    let body = attachment(&path_of(&joined.near), json!({ "loss": "50%" }));
+    let ping = format!("ping -c 60 -i 0.01 -W 1 {}", joined.far_address);
+    let answered = |name: &str| {
+        node.put(name, &body);
+        let text = run_in(&joined.near, &ping).stdout;
+        node.delete(name);
+        let words = text.split_whitespace();
+        let numbers = words.filter_map(|word| word.strip_prefix("icmp_seq="));
+        numbers.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let [near, far] = [answered("near"), answered("far")];
+    assert!(near.len() < 40 && far.len() < 40, "{near:?} {far:?}");
+    assert_ne!(near, far);
+}
+
+#[test]
 fn wrong_requests_change_nothing() {
     let Some((joined, folder, node)) = started() else {
         return;
@@ -260,4 +296,20 @@ fn many_attachments_are_made_at_once() {
     let all = node.attachments();
     assert_eq!(all.len(), 1, "{all:?}");
     node.assert_round_trip(&joined, 2.0);
+}
+
+#[test]
+fn an_interface_is_free_again_at_once() {
+    let Some((joined, _folder, node)) = started() else {
+        return;
+    };
+    let body = delayed(&joined, "1ms");
+    // The kernel removes one attachment's devices while the next one's are being created.
+    for round in 0..12 {
+        let name = format!("round{round}");
+        node.put(&name, &body);
+        node.delete(&name);
+    }
+    joined.assert_round_trip(0.0);
+    joined.assert_clean();
 }

@@ -1,5 +1,7 @@
 //! A plugin chain, called as by a runtime.
 
+use std::thread;
+
 use longwire_testbed::support::Folder;
 use serde_json::json;
 
@@ -32,6 +34,27 @@ fn a_container_has_its_link_until_it_is_removed() {
         machine.assert_crossed(&address, 0.0);
     }
     pod.fails(&machine, "CHECK", &config, 100);
+    assert!(machine.attachments().is_empty());
+    pod.well(&machine, "DEL", &machine.bridge(), "");
+}
+
+#[test]
+fn wrong_options_are_refused_with_their_place() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let pod = Pod::new("wrong");
+    let (previous, address) = pod.add_to_bridge(&machine);
+    let mut elsewhere = machine.plugin(&json!({}));
+    elsewhere["to"] = json!(["10.0.0.0/33"]);
+    let slow = machine.plugin(&json!({ "delay": "soon" }));
+    let typo = machine.plugin(&json!({ "dealy": "1ms" }));
+    let lossy = machine.plugin(&json!({ "up": { "loss": "200%" } }));
+    for config in [slow, typo, lossy, elsewhere] {
+        let ran = pod.call(&machine, "ADD", &config, &previous);
+        assert_eq!(ran.json()["code"], 7, "{config}: {ran:?}");
+    }
+    machine.assert_crossed(&address, 0.0);
     assert!(machine.attachments().is_empty());
     pod.well(&machine, "DEL", &machine.bridge(), "");
 }
@@ -94,6 +117,40 @@ fn containers_start_and_stop_without_the_node() {
         pod.well(&machine, "DEL", &config, "");
         pod.well(&machine, "DEL", &machine.bridge(), "");
     }
+    assert!(machine.attachments().is_empty());
+}
+
+#[test]
+fn containers_start_and_end_at_the_same_time() {
+    let Some(machine) = Machine::new() else {
+        return;
+    };
+    let config = machine.plugin(&json!({ "delay": "15ms" }));
+    let pods = [0, 1, 2, 3, 4, 5].map(|number| Pod::new(&format!("pod{number}")));
+    let start = |pod: &Pod| {
+        let (previous, address) = pod.add_to_bridge(&machine);
+        pod.well(&machine, "ADD", &config, &previous);
+        address
+    };
+    let addresses: Vec<String> = thread::scope(|scope| {
+        let started = pods.each_ref().map(|pod| scope.spawn(|| start(pod)));
+        let addresses = started
+            .into_iter()
+            .map(|thread| thread.join().expect("an address"));
+        addresses.collect()
+    });
+    assert_eq!(machine.attachments().len(), pods.len());
+    for address in &addresses {
+        machine.assert_crossed(address, 30.0);
+    }
+    thread::scope(|scope| {
+        for pod in &pods {
+            scope.spawn(|| {
+                pod.well(&machine, "DEL", &config, "");
+                pod.well(&machine, "DEL", &machine.bridge(), "");
+            });
+        }
+    });
     assert!(machine.attachments().is_empty());
 }
 

@@ -4,6 +4,7 @@
 //! Skipped without permission to create namespaces, except in CI.
 
 mod carrier;
+mod documented;
 mod effects;
 mod reading;
 
@@ -13,7 +14,7 @@ use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 use crate::common::program::{Ran, longwire};
-use crate::common::recording::{all_delivered, longest_delays};
+use crate::common::recording::{FrameTimes, all_delivered, longest_delays};
 use crate::common::site::{Network, Site, address};
 use crate::common::{number, write};
 
@@ -85,9 +86,13 @@ impl ControlledRun {
     /// [`ControlledRun::stop`] compares the delays with the log.
     #[track_caller]
     fn takes(&self, delays: f64) {
+        self.takes_to(&address(1).to_string(), delays);
+    }
+
+    #[track_caller]
+    fn takes_to(&self, address: &str, delays: f64) {
         let from = self.elapsed();
-        self.site
-            .assert_not_early(0, &address(1).to_string(), delays);
+        self.site.assert_not_early(0, address, delays);
         let until = self.elapsed();
         self.pinged.borrow_mut().push(Pinged {
             from,
@@ -96,9 +101,10 @@ impl ControlledRun {
         });
     }
 
-    /// Stops the run and compares the delays of all pings with the log; returns the report.
+    /// Stops the run and compares the delays of all pings with the log; returns the report and the
+    /// delivered frames.
     #[track_caller]
-    fn stop(self) -> Value {
+    fn stop(self) -> (Value, Vec<FrameTimes>) {
         let report = self.network.stop();
         let frames = all_delivered(&self.dir.file("log.csv"));
         for pinged in self.pinged.take() {
@@ -115,7 +121,7 @@ impl ControlledRun {
                 pinged.delays
             );
         }
-        report
+        (report, frames)
     }
 
     /// Asserts that pings get no reply.

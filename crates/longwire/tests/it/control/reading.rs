@@ -1,6 +1,7 @@
 //! Read-only commands, and commands without a run.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 
 use longwire_io::net::link_up;
 use longwire_testbed::support::{Folder, within};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::program::{Ran, command, longwire, run_in, start};
 use crate::common::site::Site;
-use crate::common::{count, list, number, write_private};
+use crate::common::{count, list, number, write};
 use crate::control::ControlledRun;
 
 /// More links than fit in one response.
@@ -122,7 +123,9 @@ fn tokens_determine_the_rights_over_tcp() {
     let dir = Folder::new();
     let token = |name: &str| {
         let file = dir.file(name);
-        write_private(&file, format!("0123456789abcdef-{name}\n"));
+        write(&file, format!("0123456789abcdef-{name}\n"));
+        let own = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&file, own).expect("its mode is set");
         file
     };
     let [full, read, wrong] = ["full", "read", "none"].map(token);

@@ -5,13 +5,15 @@ use serde_json::Value;
 use crate::common::{count, have, list, named};
 use crate::exec::User;
 
-/// Script that waits until `eth0` has lost its carrier `$1` times and regained it. Writes the
-/// kernel's count of carrier losses to the file `$2`.
+/// Script that waits until `eth0` has lost its carrier `$1` times and regained it, and until the
+/// file `$2` exists. Writes the kernel's count of carrier losses to the file `$3`.
 const WATCH: &str = "#!/bin/sh\n\
     cd /sys/class/net/eth0; from=$(cat carrier_down_count); cd - >/dev/null\n\
     lost() { echo $(($(cat /sys/class/net/eth0/carrier_down_count) - from)); }\n\
-    until [ $(lost) -ge $1 ] && [ x$(cat /sys/class/net/eth0/carrier) = x1 ]; do sleep 0.01; done\n\
-    lost >$2.new; mv $2.new $2\n";
+    until [ $(lost) -ge $1 ] && [ x$(cat /sys/class/net/eth0/carrier) = x1 ] && [ -e $2 ]; do\n\
+      sleep 0.01\n\
+    done\n\
+    lost >$3.new; mv $3.new $3\n";
 
 /// Returns the port kinds available to a user: only root may have access to `/dev/net/tun`.
 fn kinds(user: &User) -> &'static [&'static str] {
@@ -39,16 +41,21 @@ fn losses(report: &Value, port: &str) -> u64 {
 fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
     for user in User::all() {
         user.write("watch", WATCH);
-        let [off, on] = [("2s", "off = 'link'"), ("3s", "on = 'link'")];
-        let [up_off, up_on] = [("4s", "off = 'link.up'"), ("5s", "on = 'link.up'")];
-        scenario(&user, &[off, on, up_off, up_on]);
+        let events = [("2s", "off = 'link'"), ("3s", "on = 'link'")];
+        scenario(
+            &user,
+            &[
+                &events[..],
+                &[("4s", "off = 'link.up'"), ("5s", "on = 'link.up'")],
+            ]
+            .concat(),
+        );
         for kind in kinds(&user) {
             // The peer never listens, so do not wait for it.
             let line = format!(
                 "$LONGWIRE exec --port {kind} --carrier --scenario s.toml --report r.json \
-                 --peer 'sh watch 2 far' --peer-wait 1ms -- sh -c '\
-                 ip monitor link >events & sh watch 1 near; until [ -e far ]; do sleep 0.01; done; \
-                 kill $!; cat events'"
+                 --peer 'sh watch 2 watch far' --peer-wait 1ms -- sh -c '\
+                 ip monitor link >events & sh watch 1 far near; kill $!; cat events'"
             );
             for end in ["near", "far"] {
                 let _ = std::fs::remove_file(user.dir.file(end));
@@ -58,6 +65,28 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
             let report = user.report();
             assert_eq!((losses(&report, "near"), losses(&report, "far")), (1, 2));
         }
+    }
+}
+
+#[test]
+fn frames_in_transit_arrive_before_the_carrier_is_lost() {
+    for user in User::all() {
+        scenario(&user, &[("1500ms", "off = \"link.up\"")]);
+        // Print the kernel's count of received frames at the carrier loss, and again a second
+        // later.
+        let far = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
+                   for n in 1 2; do cat /sys/class/net/eth0/statistics/rx_packets; sleep 1; done";
+        user.write("far.sh", far);
+        let line = "$LONGWIRE exec --delay 500ms --carrier --scenario s.toml --report r.json \
+                    --peer 'sh far.sh >far' --peer-wait 1ms -- sh -c '\
+                    ping -q -i 0.2 -c 12 far; sleep 1; true'";
+        user.shell(line).well();
+        let report = user.report();
+        let sent = &named(&report["ports"], "far")["packets_out"];
+        assert_eq!(user.read("far"), format!("{sent}\n{sent}\n"), "{report}");
+        let up = named(&report["links"], "link.up");
+        assert!(count(&up["drops"]["outage"]) >= 3, "{up}");
+        assert_eq!(losses(&report, "far"), 1);
     }
 }
 
@@ -72,6 +101,22 @@ fn both_families_answer_as_soon_as_the_carrier_is_back() {
             let options = format!("--carrier --delay 10ms --scenario s.toml --port {kind}");
             user.exec(format!("{options} -- sh -c '{line}'")).well();
         }
+    }
+}
+
+#[test]
+fn a_connection_survives_an_outage() {
+    if !have("iperf3") {
+        return;
+    }
+    for user in User::all() {
+        scenario(&user, &[("1s", "off = \"link\""), ("2s", "on = \"link\"")]);
+        let line = "$LONGWIRE exec --rate 10mbit --delay 10ms --carrier --scenario s.toml \
+                    --report r.json --peer 'iperf3 -s -1' -- iperf3 -J -t 6 -c far";
+        let result = user.shell(line).well().json();
+        let last = list(&result["intervals"]).last().expect("intervals");
+        assert!(count(&last["sum"]["bytes"]) > 0, "{result}");
+        assert_eq!(losses(&user.report(), "far"), 1);
     }
 }
 
@@ -120,5 +165,38 @@ fn a_file_names_the_links_itself() {
         user.write("n.toml", file);
         let ended = user.exec("--carrier n.toml -- true").exits(2);
         ended.says("carrier = \"link.up\"");
+    }
+}
+
+#[test]
+fn a_port_of_a_file_names_the_links_toward_it() {
+    for user in User::all() {
+        let file = "[ports]\nnear = \"null\"\nfar = { opens = \"null\", carrier = \"?\" }\n\
+                    [[link]]\nname = \"a\"\nmatch = \"proto=icmp,in-port=near\"\n\
+                    [[link]]\nname = \"b\"\nmatch = \"in-port=near\"\n\
+                    [[at]]\ntime = \"1s\"\noff = \"a\"\n\
+                    [[at]]\ntime = \"3s\"\noff = \"b.up\"\n\
+                    [[at]]\ntime = \"4s\"\non = \"?\"\n";
+        user.write("n.toml", file);
+        user.write("watch", WATCH);
+        let run = |losses: u32| {
+            for end in ["near", "far", "over"] {
+                let _ = std::fs::remove_file(user.dir.file(end));
+            }
+            // Read the counts after the last event.
+            let line = format!(
+                "$LONGWIRE exec n.toml --report r.json --peer 'sh watch {losses} over far' \
+                 --peer-wait 1ms -- sh -c 'sleep 6; touch over; sh watch 0 far near'"
+            );
+            user.shell(&line).well();
+            assert_eq!(user.read("near"), "0\n", "near follows no link");
+            user.read("far")
+        };
+        // The scenario leaves b.down on.
+        assert_eq!(run(0), "0\n");
+        let file = file.replace("\"?\" }", "[\"a.up\", \"b.up\"] }");
+        user.write("n.toml", &file);
+        assert_eq!(run(1), "1\n");
+        assert_eq!(losses(&user.report(), "far"), 1);
     }
 }

@@ -1,12 +1,14 @@
 //! `exec` with a changing link (`--control`, `--scenario` or a topology file), and `--time`.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::common::number;
 use crate::common::program::{Ran, RunningProgram, eventually, status_of};
 use crate::common::recording::delivered;
-use crate::common::{number, set_mode};
 use crate::exec::User;
 
 /// Parses the RTTs printed by `ping`, in milliseconds.
@@ -78,13 +80,31 @@ fn a_socket_in_a_closed_directory_is_refused_with_advice() {
     }
 }
 
+/// A network of two links between two ports.
+const NETWORK: &str = "[ports]\nfar = \"packet:eth7\"\nnear = \"packet:eth8\"\n\n\
+    [[link]]\nname = \"slow\"\nmatch = \"proto=icmp,in-port=near\"\ndelay = \"50ms\"\n\n\
+    [[link]]\nname = \"six\"\nmatch = \"ethertype=ipv6,in-port=near\"\ndelay = \"100ms\"\n";
+
+#[test]
+fn a_file_with_two_ends_is_a_link() {
+    for user in User::all() {
+        user.write("n.toml", NETWORK);
+        let line = "ping -4 -c 1 far; ping -6 -c 1 far; echo $LONGWIRE_FAR";
+        let ended = user
+            .exec(format!("n.toml --report r.json -- sh -c '{line}'"))
+            .well();
+        let times = times(&ended.stdout);
+        let late = times[0] >= 100.0 && times[1] >= 200.0;
+        assert!(times.len() == 2 && late, "{ended:?}");
+        assert!(ended.stdout.ends_with("10.77.0.2\n"), "{ended:?}");
+        assert!(user.read("r.json").contains("\"slow.up\""));
+    }
+}
+
 #[test]
 fn options_that_a_file_excludes_are_refused() {
     for user in User::all() {
-        user.write(
-            "n.toml",
-            "[ports]\na = \"null\"\nb = \"null\"\n[[link]]\nname = \"x\"\n",
-        );
+        user.write("n.toml", NETWORK);
         user.write("s.toml", "");
         let refused = user.exec("--delay 1ms n.toml -- true");
         refused.exits(2).says("do not apply to a topology");
@@ -149,10 +169,67 @@ pub(super) fn cpu_ticks(process: u32) -> u64 {
 }
 
 #[test]
+fn a_link_that_changes_keeps_no_more_rights() {
+    const DAC_OVERRIDE: u64 = 1 << 1;
+    const DAC_READ_SEARCH: u64 = 1 << 2;
+    const KILL: u64 = 1 << 5;
+    const NET_ADMIN: u64 = 1 << 12;
+    const IPC_LOCK: u64 = 1 << 14;
+    const SYS_NICE: u64 = 1 << 23;
+    const ALLOWED: u64 = SYS_NICE | IPC_LOCK | NET_ADMIN | DAC_READ_SEARCH | KILL | DAC_OVERRIDE;
+    for user in User::all() {
+        // The first change starts the threads that prepare changes, so apply one before reading
+        // capabilities.
+        let line = "$LONGWIRE ctl --control x.sock set link delay=1ms >&2; sleep 1; \
+                    grep -H CapEff /proc/$PPID/task/*/status; grep -H Name /proc/$PPID/task/*/status";
+        let line = format!("$LONGWIRE exec -q --control x.sock -- sh -c '{line}'");
+        let ended = user.shell(&line).well().prints("longwire-ctl");
+        let masks = ended.stdout.lines().filter(|line| line.contains("CapEff"));
+        let mut masks = masks.filter_map(|line| line.split_whitespace().nth(1));
+        let mask = |mask| u64::from_str_radix(mask, 16).expect("a mask");
+        let given_up = masks.all(|text| mask(text) & !ALLOWED == 0);
+        assert!(given_up, "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn the_link_is_printed_at_the_start_as_without_control() {
+    for user in User::all() {
+        for more in ["", "--control a.sock"] {
+            let exec = |verbosity: &str| {
+                let link = "--rate 10mbps --delay 20ms --queue 3p";
+                user.exec(format!("{verbosity} {link} {more} -- true"))
+                    .well()
+            };
+            let ended = exec("");
+            for wanted in [
+                "link, each direction: rate 80mbit, queue 3p, delay 20ms",
+                "warning: link, each direction: rate: 10mbps is 80mbit",
+                "warning: link, each direction: a queue of 3p is too small",
+            ] {
+                let found = ended.stderr.lines().filter(|line| line.starts_with(wanted));
+                assert_eq!(found.count(), 1, "{wanted}: {ended:?}");
+            }
+            for ended in [ended, exec("-q")] {
+                assert_eq!(ended.stderr.matches("warning:").count(), 2, "{ended:?}");
+            }
+            let link = "rate 80mbit, framing none, queue 3p, loss none,";
+            exec("-v")
+                .says(format!("link.up: {link}"))
+                .says(format!("link.down: {link}"));
+        }
+    }
+}
+
+#[test]
 fn sockets_of_other_users_are_skipped() {
     for user in User::all().into_iter().filter(|user| user.id.is_some()) {
         let folder = user.dir.path().join("run/longwire");
         std::fs::create_dir_all(&folder).expect("a folder");
+        let set_mode = |path: &Path, mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(path, mode).expect("the tests' own");
+        };
         set_mode(&folder, 0o777);
         let socket = folder.join("attach-1.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");

@@ -14,6 +14,7 @@ mod top;
 mod view;
 mod wire;
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,8 +23,7 @@ use longwire_testbed::support::{Folder, skip, words};
 use serde_json::Value;
 
 use crate::common::program::{Ran, eventually};
-use crate::common::{read_json, set_mode};
-pub(super) use threads::compile_threaded;
+use crate::common::read_json;
 
 /// A user ID that no system assigns.
 const ORDINARY: u32 = 61_234;
@@ -45,13 +45,14 @@ impl User {
         users.filter(User::may_exec).collect()
     }
 
-    pub(super) fn is_root(&self) -> bool {
+    fn is_root(&self) -> bool {
         self.id.is_none() && nix::unistd::geteuid().is_root()
     }
 
     pub(super) fn new(id: Option<u32>) -> User {
         let dir = Folder::new();
-        set_mode(dir.path(), 0o1777);
+        let mode = std::fs::Permissions::from_mode(0o1777);
+        std::fs::set_permissions(dir.path(), mode).expect("its own directory");
         if id.is_some() {
             // Other users may have no access to the build directory.
             std::fs::copy(env!("CARGO_BIN_EXE_longwire"), dir.file("longwire")).expect("a copy");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::common::count;
 use crate::common::program::Ran;
+use crate::common::{count, have};
 use crate::exec::User;
 
 /// A command that exits once the peer has created the file `up`.
@@ -66,6 +66,21 @@ fn a_peer_that_is_stopped_causes_no_alarm() {
 }
 
 #[test]
+fn results_of_iperf3_are_json() {
+    if !have("iperf3") {
+        return;
+    }
+    for user in User::all() {
+        let iperf3 = "--peer 'iperf3 -s' -- iperf3 -J -t 1 -c far";
+        let ended = user.exec(format!("--rate 50mbit {iperf3}")).well();
+        assert!(count(&ended.json()["end"]["sum_received"]["bytes"]) > 0);
+        for word in ["terminated", "interrupt"] {
+            assert!(!ended.stderr.contains(word), "{ended:?}");
+        }
+    }
+}
+
+#[test]
 fn a_peer_that_listens_late_is_mentioned_even_when_quiet() {
     for user in User::all() {
         let ended = user
@@ -91,6 +106,20 @@ fn schedules_begin_with_the_command() {
         let began: u64 = ended.stdout.trim().parse().expect("nanoseconds");
         let waited = began - count(&user.report()["epoch_ns"]);
         assert!(waited < 4_000_000_000, "{waited}");
+    }
+}
+
+#[test]
+fn a_longer_wait_is_enough_for_a_slow_peer() {
+    if !have("python3") {
+        return;
+    }
+    for user in User::all() {
+        let peer = "sleep 3; exec python3 -c 'import socket,time\n\
+                    s=socket.socket()\ns.bind((\"\",7))\ns.listen()\nopen(\"up\",\"w\")\n\
+                    time.sleep(60)'";
+        let ended = with_peer(&user, "-q --peer-wait 60s", peer, "ls up");
+        assert_eq!(ended.stdout, "up\n");
     }
 }
 

@@ -69,6 +69,57 @@ fn tcp_finds_the_mtu_of_its_path() {
     }
 }
 
+#[test]
+fn a_router_that_sends_no_errors_is_a_black_hole() {
+    if !have("python3") {
+        return;
+    }
+    for user in User::all().into_iter().take(1) {
+        let found = learnt(&user, "--mtu 1300 --router hop:limit=0", "hops 1, mtu");
+        assert_eq!(
+            found,
+            "1 no error\n1 no error\nno error\nroute 1500\nno error\nroute 1500\n"
+        );
+        assert_eq!(counted(&user, "link.up", "icmp_sent"), 0);
+    }
+}
+
+/// Each link of a path is a hop with a separate address.
+#[test]
+fn routers_of_a_network_are_hops_of_their_own() {
+    if !have("python3") {
+        return;
+    }
+    let network = r#"
+[ports]
+near = "null"
+far = "null"
+[[link]]
+name = "first"
+router = "hop"
+delay = "3ms"
+[[link]]
+name = "second"
+router = "hop:address6=2001:db8::7"
+mtu = 1300
+delay = "3ms"
+[[path]]
+name = "way"
+via = ["first", "second"]
+match = "in-port=near"
+"#;
+    for user in User::all() {
+        user.write("n.toml", network);
+        let found = learnt(&user, "n.toml", "hops 3, mtu");
+        let hops = "1 10.77.0.254 11/0 0\n2 10.77.0.253 11/0 0\n3 10.77.0.2 3/3 0\n\
+                    1 fd77:4c57::fe 3/0 0\n2 2001:db8::7 3/0 0\n3 fd77:4c57::2 1/4 0\n";
+        let mtus = "10.77.0.253 3/4 1300\nroute 1300\n2001:db8::7 2/0 1300\nroute 1300\n";
+        assert_eq!(found, [hops, mtus].concat());
+        assert_eq!(counted(&user, "first.up", "icmp_sent"), 2);
+        assert_eq!(counted(&user, "second.up", "icmp_sent"), 4);
+    }
+}
+
 /// Hosts also accept errors from a router that a change adds.
 #[test]
 fn a_change_brings_a_router_and_takes_it_away() {

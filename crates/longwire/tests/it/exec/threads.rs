@@ -1,15 +1,13 @@
 //! Models that start threads before the link runs: plugins and traces. A process that enters a user
 //! namespace, as for an ordinary user, must be single-threaded.
 
-use longwire_testbed::support::{Folder, compile_plugin};
+use longwire_testbed::support::compile_plugin;
 use nix::sys::signal::Signal;
 
 use crate::common::program::{RunningProgram, eventually};
-use crate::common::write;
 use crate::exec::User;
 
-/// A plugin whose library starts a thread on load, and that takes this many seconds to create a
-/// state.
+/// A plugin whose library starts a thread on load.
 const THREADED: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
@@ -56,12 +54,9 @@ static const struct longwire_plugin plugin = {
 LONGWIRE_EXPORT const struct longwire_plugin *longwire_plugin(void) { return &plugin; }
 "#;
 
-/// Compiles the plugin in a folder; returns its path.
-pub fn compile_threaded(dir: &Folder) -> String {
-    let (source, library) = (dir.file("threaded.c"), dir.file("threaded.so"));
-    write(&source, THREADED);
-    compile_plugin(&source, &library);
-    library
+fn compile(user: &User) {
+    user.write("threaded.c", THREADED);
+    compile_plugin(user.dir.file("threaded.c"), &user.dir.file("threaded.so"));
 }
 
 /// Runs `true` through a link with this option, in every mode of `exec`.
@@ -84,10 +79,16 @@ fn works_in_every_form(user: &User, key: &str, value: &str) {
 }
 
 #[test]
-fn plugins_and_traces_work_for_every_user() {
+fn plugins_work_for_every_user() {
     for user in User::all() {
-        compile_threaded(&user.dir);
+        compile(&user);
         works_in_every_form(&user, "loss", "plugin:file=threaded.so");
+    }
+}
+
+#[test]
+fn traces_work_for_every_user() {
+    for user in User::all() {
         user.write("d.csv", "time_s,delay_ms\n0,5\n1,6\n");
         user.write("v.csv", "5\n6\n");
         works_in_every_form(&user, "delay", "trace:d.csv");
@@ -110,7 +111,7 @@ fn invalid_options_are_reported_before_missing_rights() {
 #[test]
 fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
     for user in User::all() {
-        compile_threaded(&user.dir);
+        compile(&user);
         let slow = "--loss plugin:file=threaded.so,sleep=600 -- true";
         let running = RunningProgram::spawn(&mut user.exec_piped(slow));
         // Wait until the plugin is in its creation function.
@@ -125,7 +126,7 @@ fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
 #[test]
 fn signals_reach_the_command_in_spite_of_a_plugins_threads() {
     for user in User::all() {
-        compile_threaded(&user.dir);
+        compile(&user);
         let line =
             "trap \"echo mine; exit 5\" TERM; kill -TERM $PPID; while :; do sleep 0.05; done";
         let ended = user.exec(format!("--loss plugin:file=threaded.so -- sh -c '{line}'"));

@@ -58,6 +58,19 @@ fn doctor_does_not_count_rights_that_end_at_the_sandbox() {
 }
 
 #[test]
+fn doctor_promises_no_exec_where_it_fails() {
+    let script = "echo 0 > /proc/sys/user/max_net_namespaces; \"$1\" doctor --json";
+    let Some(said) = in_a_sandbox(&["--net"], script) else {
+        return;
+    };
+    let report = said.json();
+    assert_eq!(finding(&report, "exec")["status"], "fail", "{report}");
+    assert_ne!(finding(&report, "namespaces")["status"], "ok", "{report}");
+    let ports = finding(&report, "ports").to_string();
+    assert!(!ports.contains("exec works"), "{ports}");
+}
+
+#[test]
 fn a_missing_control_file_of_tap_devices_has_a_remedy() {
     let script = "mount -t tmpfs none /dev/net && \"$1\" run tap:lw0 null --time 1ms; \
                   \"$1\" exec --port tap -- true";

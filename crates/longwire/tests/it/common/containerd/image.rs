@@ -13,7 +13,7 @@ pub const NAME: &str = "longwire.test/tools:1";
 
 /// Programs in the image. Those after the first three are busybox applets.
 const PROGRAMS: [&str; 4] = ["iperf3", "ping", "curl", "busybox"];
-const APPLETS: [&str; 3] = ["sh", "sleep", "httpd"];
+const APPLETS: [&str; 6] = ["sh", "sleep", "httpd", "tail", "cat", "touch"];
 
 /// Returns the contents of `/www/data`; the pattern's period is not a power of two.
 pub fn data() -> Vec<u8> {

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use longwire_io::net::{NetNamespace, addr_add, link_up, veth};
 use longwire_testbed::support::{Folder, skip, within};
 
-use super::program::{Ran, command, eventually, run};
-use super::write;
+use super::program::{Ran, RunningProgram, eventually, piped, run};
 
 /// Device of each joined container.
 pub const DEVICE: &str = "eth0";
@@ -61,7 +60,7 @@ impl Engine {
             settings(&folder),
             folder.file("state/c.sock"),
         );
-        write(folder.file("config.toml"), configuration);
+        fs::write(folder.file("config.toml"), configuration).expect("a file");
         let log = fs::File::create(folder.file("log")).expect("a file");
         let mut command = Command::new("containerd");
         command.args(["--config", &folder.file("config.toml")]);
@@ -170,9 +169,18 @@ impl Container<'_> {
         found.unwrap_or_default().to_owned()
     }
 
+    /// Returns the PID of the first process.
+    pub fn pid(&self) -> u32 {
+        self.task_column(1).parse().expect("a PID")
+    }
+
+    /// Returns the state, such as `RUNNING`.
+    pub fn state(&self) -> String {
+        self.task_column(2)
+    }
+
     pub fn namespace(&self) -> NetNamespace {
-        let process = self.task_column(1).parse().expect("a PID");
-        NetNamespace::of_process(process).expect("a namespace")
+        NetNamespace::of_process(self.pid()).expect("a namespace")
     }
 
     /// Runs a `ctr tasks` command on the container.
@@ -181,22 +189,101 @@ impl Container<'_> {
         self.engine.well(format!("tasks {command} {}", self.id));
     }
 
+    /// Freezes all processes until the freezer is dropped, and waits until the kernel has frozen
+    /// them. `ctr tasks pause` cannot be used: unless all processes freeze quickly, runc thaws
+    /// them.
+    pub fn freeze(&self) -> Freezer {
+        let freezer = Freezer::of(self.pid());
+        freezer.set(true);
+        eventually("it does not freeze", || freezer.is_frozen());
+        freezer
+    }
+
+    fn exec_line(&self, program: &str) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let id = &self.id;
+        self.engine
+            .line(format!("tasks exec --exec-id exec-{number} {id} {program}"))
+    }
+
+    /// Runs a program in the container.
+    pub fn exec(&self, program: &str) -> Ran {
+        run(self.exec_line(program))
+    }
+
     /// Runs a program that must succeed; returns its output.
     #[track_caller]
     pub fn bytes(&self, program: &str) -> Vec<u8> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let (engine, id) = (self.engine, &self.id);
-        let line = engine.line(format!("tasks exec --exec-id exec-{number} {id} {program}"));
-        let output = command(line).output().expect("ctr");
+        let output = piped(self.exec_line(program)).output().expect("ctr");
         assert!(output.status.success(), "{program}: {output:?}");
         output.stdout
+    }
+
+    /// Starts a program in the container.
+    pub fn spawn(&self, program: &str) -> RunningProgram {
+        RunningProgram::spawn(&mut piped(self.exec_line(program)))
     }
 
     /// Kills the container and waits for the end of its namespaces.
     pub fn kill(&self) {
         self.task("kill --signal KILL");
-        eventually("it stops", || self.task_column(2) == "STOPPED");
+        self.wait_for("STOPPED");
+    }
+
+    /// Waits for a state.
+    pub fn wait_for(&self, state: &str) {
+        eventually(state, || self.state() == state);
+    }
+}
+
+/// The freezer of a cgroup, which thaws on drop.
+pub enum Freezer {
+    /// Directory in the cgroup v1 hierarchy.
+    V1(PathBuf),
+    /// Directory in the unified hierarchy.
+    V2(PathBuf),
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
+
+impl Freezer {
+    /// Returns the freezer of a process.
+    fn of(pid: u32) -> Freezer {
+        let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("cgroups");
+        let path = |controller: &str| {
+            let mut lines = lines.lines();
+            lines.find_map(|line| line.split_once(controller)?.1.strip_prefix('/'))
+        };
+        let root = Path::new("/sys/fs/cgroup");
+        match path(":freezer:") {
+            Some(path) => Freezer::V1(root.join("freezer").join(path)),
+            None => Freezer::V2(root.join(path("::").expect("a cgroup"))),
+        }
+    }
+
+    fn set(&self, frozen: bool) {
+        let (file, text) = match (self, frozen) {
+            (Freezer::V1(cgroup), true) => (cgroup.join("freezer.state"), "FROZEN"),
+            (Freezer::V1(cgroup), false) => (cgroup.join("freezer.state"), "THAWED"),
+            (Freezer::V2(cgroup), true) => (cgroup.join("cgroup.freeze"), "1"),
+            (Freezer::V2(cgroup), false) => (cgroup.join("cgroup.freeze"), "0"),
+        };
+        fs::write(&file, text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    }
+
+    fn is_frozen(&self) -> bool {
+        let (file, line) = match self {
+            Freezer::V1(cgroup) => (cgroup.join("freezer.state"), "FROZEN"),
+            Freezer::V2(cgroup) => (cgroup.join("cgroup.events"), "frozen 1"),
+        };
+        let state = fs::read_to_string(&file);
+        let state = state.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        state.lines().any(|found| found == line)
     }
 }
 
