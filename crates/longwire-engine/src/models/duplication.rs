@@ -59,7 +59,7 @@ const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry::new(
         COPIES,
         DELAY,
     ],
-    |arguments| duplication(arguments, Choice::Random(arguments.required("rate")?)),
+    |arguments| duplication(arguments, Chosen::Random(arguments.required("rate")?)),
 );
 
 /// Number of copies.
@@ -83,7 +83,7 @@ const NTH: Entry<Box<dyn DuplicationModel>> = Entry::new(
     ],
     |arguments| {
         let nth = EveryNth::read(arguments, "duplicates")?;
-        duplication(arguments, Choice::Nth(nth))
+        duplication(arguments, Chosen::Nth(nth))
     },
 );
 
@@ -114,7 +114,7 @@ const TRACE: Entry<Box<dyn DuplicationModel>> = Entry::new(
     ],
     |arguments| {
         let chances = read_chances(arguments, Quantity::Duplication)?;
-        duplication(arguments, Choice::Trace(chances))
+        duplication(arguments, Chosen::Trace(chances))
     },
 );
 
@@ -132,7 +132,7 @@ const DUPLICATE_UNIT: Param = Param::new("duplicate-unit", Unit::Choice(&["perce
 
 /// How frames are chosen for duplication.
 #[derive(Clone, Debug)]
-enum Choice {
+enum Chosen {
     Random(Probability),
     Nth(EveryNth),
     Trace(Chances),
@@ -143,13 +143,13 @@ enum Choice {
 struct Duplication {
     /// The model's specification text.
     text: String,
-    choice: Choice,
+    choice: Chosen,
     copies: Copies,
 }
 
 fn duplication(
     arguments: &Arguments<'_>,
-    choice: Choice,
+    choice: Chosen,
 ) -> Result<Box<dyn DuplicationModel>, SpecError> {
     Ok(Box::new(Duplication {
         text: arguments.notation(&[]),
@@ -163,16 +163,16 @@ fn duplication(
 
 impl DuplicationModel for Duplication {
     fn start(&mut self, epoch: Nanos) {
-        if let Choice::Trace(chances) = &mut self.choice {
+        if let Chosen::Trace(chances) = &mut self.choice {
             chances.start(epoch);
         }
     }
 
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies> {
         let chosen = match &mut self.choice {
-            Choice::Random(rate) => stream.chance(*rate),
-            Choice::Nth(nth) => nth.chooses(),
-            Choice::Trace(chances) => chances.toss(frame.at, stream),
+            Chosen::Random(rate) => stream.chance(*rate),
+            Chosen::Nth(nth) => nth.chooses(),
+            Chosen::Trace(chances) => chances.toss(frame.at, stream),
         };
         chosen.then_some(self.copies)
     }

@@ -15,6 +15,7 @@
 //! same arrivals lead to the same decisions.
 
 mod backlog;
+mod carrier_switch;
 mod carriers;
 mod changing;
 mod core;

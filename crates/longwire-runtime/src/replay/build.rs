@@ -211,11 +211,7 @@ impl ReplayBuilder<'_> {
             in_order,
             link: at_egress,
             record_handle: recorded.handle(link_id),
-            tolerance: if self.paced {
-                run.tolerance
-            } else {
-                Nanos::MAX
-            },
+            tolerance: self.tolerance(),
             grace_until: self.foundation.grace_until(),
         };
         let mut egress = Egress::new(parts, Arc::clone(&shared));
@@ -243,6 +239,15 @@ impl ReplayBuilder<'_> {
             shared,
         };
         Ok(FeedingOutput::new(parts, transparent))
+    }
+
+    /// Returns the tolerance for lateness: none is measured unless frames are paced.
+    fn tolerance(&self) -> Nanos {
+        if self.paced {
+            self.foundation.config.tolerance
+        } else {
+            Nanos::MAX
+        }
     }
 
     /// Measures an output's departures from handovers and send stamps.

@@ -3,9 +3,27 @@
 use longwire_network::Changes;
 use longwire_runtime::RunReport;
 
-use super::finish::ReportStream;
-
 use crate::receiving::ReceivedByLink;
+
+/// Stream for the report, as text and as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportStream {
+    /// The default.
+    Stdout,
+    /// Used if stdout belongs to a command or a capture.
+    Stderr,
+}
+
+impl ReportStream {
+    /// Returns a stream that none of these captures uses.
+    pub fn beside<'a>(captures: impl IntoIterator<Item = &'a str>) -> ReportStream {
+        if captures.into_iter().any(|capture| capture == "-") {
+            ReportStream::Stderr
+        } else {
+            ReportStream::Stdout
+        }
+    }
+}
 
 /// A run's report with the additions of its command.
 pub struct Ending<'a> {

@@ -11,6 +11,7 @@ use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
 use super::ending::Ending;
+pub use super::ending::ReportStream;
 use super::output::{ignore_closed, print_line, write_json};
 use super::require::Grade;
 use super::summary::Summary;
@@ -19,26 +20,6 @@ use super::{Verdict, artifacts, text};
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY, EXIT_NEARLY};
 use crate::{Error, Globals};
-
-/// Stream for the report, as text and as JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportStream {
-    /// The default.
-    Stdout,
-    /// Used if stdout belongs to a command or a capture.
-    Stderr,
-}
-
-impl ReportStream {
-    /// Returns a stream that none of these captures uses.
-    pub fn beside<'a>(captures: impl IntoIterator<Item = &'a str>) -> ReportStream {
-        if captures.into_iter().any(|capture| capture == "-") {
-            ReportStream::Stderr
-        } else {
-            ReportStream::Stdout
-        }
-    }
-}
 
 /// If a plugin never returns to the main thread, ends the program with a report that contains only
 /// the error. For commands that call plugins on the main thread.
