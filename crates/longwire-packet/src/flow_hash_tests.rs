@@ -85,6 +85,25 @@ fn fragments_of_a_datagram_are_one_flow() {
 }
 
 #[test]
+fn ipv4_has_no_extension_headers() {
+    for protocol in [0, 43, 44, 60] {
+        let hashes = [HTTP, DNS].map(|ports| {
+            let payload = [&[UDP, 0, 0, 0, 0, 0, 0, 0], &ports[..]].concat();
+            hash(&ether(0x0800, &v4(protocol, B, &payload)))
+        });
+        assert_eq!(hashes[0], hashes[1], "{protocol}");
+    }
+}
+
+#[test]
+fn ipv6_flows_in_pppoe_are_distinguished() {
+    for protocol in [&[0, 0x57][..], &[0x57]] {
+        let hashes = [HTTP, DNS].map(|ports| hash(&pppoe(protocol, &v6(0, UDP, 2, &ports))));
+        assert_ne!(hashes[0], hashes[1], "{protocol:?}");
+    }
+}
+
+#[test]
 fn flows_inside_tunnels_are_distinguished() {
     looks_inside("plain", |packet| ether(0x0800, packet));
     looks_inside("PPPoE", |packet| pppoe(&[0, 0x21], packet));

@@ -30,10 +30,41 @@ fn emulab_scripts_convert_to_valid_topologies() {
     let lan = &topology.links[2].up;
     let texts = [lan.texts("delay"), lan.texts("loss")];
     assert_eq!(texts, [["1ms"], ["1%"]], "{toml}");
+    let access = &topology.links[0];
+    let down = access.down.as_ref().unwrap_or(&access.up);
+    assert_eq!(
+        [&access.up, down].map(|it| it.texts("loss")),
+        [["1%"]; 2],
+        "{toml}"
+    );
     let one = &topology.links[1];
     let down = one.down.as_ref().expect("two directions");
     let queues = [down, &one.up].map(|options| options.texts("queue"));
     assert_eq!(queues, [["20p"], ["50p"]]);
+}
+
+#[test]
+fn loops_run_while_their_condition_holds() {
+    for [first, test, step, count] in rows(
+        "
+        0 | < 3 | 1 | 3
+        0 | <= 3 | 1 | 4
+        3 | > 0 | -1 | 3
+        3 | >= 0 | -1 | 4
+        0 | != 4 | 2 | 2
+        4 | < 4 | 1 | 0
+        ",
+    ) {
+        let script = format!(
+            "set ns [new Simulator]\nset hub [$ns node]\nset a [$ns node]\n\
+             $ns duplex-link $hub $a 1Mb 1ms DropTail\n\
+             for {{set i {first}}} {{$i {test}}} {{incr i {step}}} {{\n  set n($i) [$ns node]\n  \
+             $ns duplex-link $n($i) $hub 1Mb 1ms DropTail\n}}\n"
+        );
+        let toml = ns::import(&script, 100).unwrap_or_else(|error| panic!("{test}: {error}"));
+        let topology = Topology::parse("n", &toml, Path::new("")).expect("valid");
+        assert_eq!((topology.links.len() - 1).to_string(), count, "{test}");
+    }
 }
 
 #[test]

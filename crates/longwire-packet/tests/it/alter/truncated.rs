@@ -1,5 +1,7 @@
 //! Truncated frames: restored, kept or skipped.
 
+use longwire_packet::alter::Truncated;
+
 use crate::alter::{
     About, Alterations, all_of, altered, count, holds, one, options, run, sctp, udp,
 };
@@ -44,6 +46,19 @@ fn missing_payload_is_filled() {
             }
         }
     }
+}
+
+#[test]
+fn a_pattern_is_whole_bytes() {
+    for text in ["", "c", "c0f", "zz", "c0:", "c0:f"] {
+        let pattern = format!("pattern:{text}").parse::<Truncated>();
+        assert!(pattern.is_err(), "{text}: {pattern:?}");
+    }
+    let parsed = ["c0ffee", "c0:ff:ee"].map(|text| format!("pattern:{text}").parse());
+    assert_eq!(
+        parsed,
+        [(); 2].map(|()| Ok(Truncated::Pattern(vec![0xc0, 0xff, 0xee])))
+    );
 }
 
 /// A truncated transport header is completed so that it parses: TCP data offset, UDP length, and
