@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +51,9 @@ pub struct VerdictArgs {
     /// Internal: only send datagrams to this address, inside a run
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub send: Option<String>,
+    /// Internal: file that the sender creates after half of the time
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub midway: Option<PathBuf>,
 }
 
 /// A deliberate fault.
@@ -146,11 +149,13 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) ->
     command.arg("--").arg(std::env::current_exe()?);
     command.args(["verdict", "--send", "far:9"]);
     command.args(["--time", &args.time.to_string()]);
+    let midway = report.with_file_name("midway");
+    command.arg("--midway").arg(&midway);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let busy_loop = (args.fault == Some(Fault::Core)).then(BusyLoop::start);
     let mut child = command.spawn()?;
     if args.fault == Some(Fault::Stop) {
-        stop_midway(&mut child, args.time)?;
+        stop_midway(&mut child, &midway)?;
     }
     let output = child.wait_with_output()?;
     drop(busy_loop);
@@ -163,9 +168,12 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) ->
 }
 
 /// Stops the emulator for a while, in the middle of the traffic.
-fn stop_midway(child: &mut Child, time: Nanos) -> Result<(), Error> {
+fn stop_midway(child: &mut Child, midway: &Path) -> Result<(), Error> {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
-    std::thread::sleep(Duration::from_nanos(time.as_nanos()));
+    while !midway.exists() && child.try_wait()?.is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::fs::remove_file(midway)?;
     let stopped = kill(pid, Signal::SIGSTOP);
     std::thread::sleep(STOPPED);
     let _ = kill(pid, Signal::SIGCONT);
@@ -229,10 +237,14 @@ pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let start = Instant::now();
     let datagram = [0u8; LEN];
+    let mut midway = args.midway.as_deref();
     for number in 0.. {
         let due = Duration::from_nanos(number * 1_000_000_000 / RATE);
         if due >= time {
             break;
+        }
+        if let Some(file) = midway.take_if(|_| due >= time / 2) {
+            std::fs::write(file, [])?;
         }
         std::thread::sleep(due.saturating_sub(start.elapsed()));
         match socket.send_to(&datagram, address) {

@@ -61,7 +61,7 @@ impl Cluster {
             stations,
             dir: Folder::new(),
         };
-        write(cluster.file("net.toml"), network(count, link));
+        write(&cluster.file("net.toml"), network(count, link));
         longwire(format!("key {}", cluster.file("net.key"))).well();
         Some(cluster)
     }
@@ -97,7 +97,11 @@ impl Cluster {
 
     /// Starts a host. The hosts' monotonic clocks differ by hours, their wall clocks by 100 ms.
     fn start(&self, number: usize, shift: &str) -> RunningHost {
-        self.start_as(&self.file("net.toml"), number, shift, "")
+        self.start_with(&self.file("net.toml"), number, shift)
+    }
+
+    fn start_with(&self, file: &str, number: usize, shift: &str) -> RunningHost {
+        self.start_as(file, number, shift, "")
     }
 
     fn start_as(&self, file: &str, number: usize, shift: &str, options: &str) -> RunningHost {
@@ -351,41 +355,18 @@ fn three_and_eight_hosts_decide_like_one() {
     }
 }
 
-/// Asserts that a host has noticed the restart of `h1`, whose wall clock was then set by 50 ms.
-fn assert_restart_noticed(report: &Value) {
-    let dead = named(&report["hosts"]["peers"], "h1");
-    assert_eq!(dead["sessions"], 2, "{dead}");
-    assert!(
-        dead["connected"] == true && count(&dead["outages"]) >= 1,
-        "{dead}"
-    );
-    let notes = report["notes"].to_string();
-    for said in ["'h1' is not responding", "'h1' was restarted"] {
-        assert!(notes.contains(said), "{said}: {notes}");
-    }
-    // Either clock reading may be interrupted.
-    let mut set = notes.split("'h1' stepped its wall clock by ").skip(1);
-    let by = |rest: &str| rest.split(' ').next()?.parse::<f64>().ok();
-    let found = set.any(|rest| by(rest).is_some_and(|by| (49.0..=51.0).contains(&by)));
-    assert!(found, "clock set by +50 ms: {notes}");
-}
-
 #[test]
-fn links_of_a_killed_host_stop_until_its_machine_restarts() {
+fn links_of_a_killed_host_stop_until_it_restarts() {
     let _alone = crate::alone();
     let Some(cluster) = Cluster::new(3, "delay = '5ms'\n") else {
         return;
     };
     let network = cluster.underlay("delay = '300us'");
-    let (file, socket) = (cluster.file("net.toml"), cluster.file("control"));
-    let first = cluster.start_as(&file, 0, "0", &format!("--control {socket}"));
-    let others = [(1, "100"), (2, "-100")].map(|(number, shift)| cluster.start(number, shift));
-    let [second, third] = others.map(RunningHost::connected);
-    let mut hosts = vec![first.connected(), third];
+    let mut hosts = cluster.start_all();
     cluster.wait_for_answer(0, 1);
     cluster.wait_for_answer(0, 2);
 
-    second.program.kill();
+    hosts.remove(1).program.kill();
     // The other hosts keep running, and report the loss.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(3) {
@@ -397,18 +378,9 @@ fn links_of_a_killed_host_stop_until_its_machine_restarts() {
         (0..10).try_for_each(|byte| socket.send_to(&[byte; 80], "10.9.0.1:4795").map(drop))
     });
 
-    // A machine that booted after the run began.
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
-    let ahead = (1, 1 - now.tv_sec());
-    let again = cluster
-        .start_ahead(&file, ahead, "100,50@3000", "")
-        .connected();
+    let again = cluster.start(1, "100,50@3000").connected();
     cluster.wait_for_answer(0, 1);
     cluster.wait_for_answer(2, 1);
-    let live = json_of(format!("ctl --control {socket} --json report"));
-    let peer = named(&live["hosts"]["peers"], "h1");
-    let seen = count(&peer["outages"]) >= 1 && count(&peer["frames_received"]) >= 1;
-    assert!(seen, "{peer}");
     // The host's wall clock is stepped after three seconds.
     std::thread::sleep(Duration::from_secs(4));
     hosts.push(again);
@@ -417,17 +389,68 @@ fn links_of_a_killed_host_stop_until_its_machine_restarts() {
 
     let epochs: Vec<&Value> = reports.iter().map(|report| &report["epoch_ns"]).collect();
     assert!(epochs.iter().all(|epoch| *epoch == epochs[0]), "{epochs:?}");
-    reports[..2].iter().for_each(assert_restart_noticed);
-    let verdict = reports[0]["verdict"]["line"].to_string();
-    assert!(verdict.contains("host h1 stopped responding"), "{verdict}");
-    let ports = &reports[2]["ports"];
-    assert!(count(&ports[1]["packets_in"]) >= 2, "{ports}");
+    for report in &reports[..2] {
+        let dead = named(&report["hosts"]["peers"], "h1");
+        assert_eq!(dead["sessions"], 2, "{dead}");
+        assert!(
+            dead["connected"] == true && count(&dead["outages"]) >= 1,
+            "{dead}"
+        );
+        let notes = report["notes"].to_string();
+        for said in ["'h1' is not responding", "'h1' was restarted"] {
+            assert!(notes.contains(said), "{said}: {notes}");
+        }
+        // Either clock reading may be interrupted.
+        let mut set = notes.split("'h1' stepped its wall clock by ").skip(1);
+        let by = |rest: &str| rest.split(' ').next()?.parse::<f64>().ok();
+        let found = set.any(|rest| by(rest).is_some_and(|by| (49.0..=51.0).contains(&by)));
+        assert!(found, "clock set by +50 ms: {notes}");
+    }
     let first = &reports[0];
     assert!(count(&first["hosts"]["foreign"]) >= 10, "{first}");
     assert!(
         count(&first["links"][0]["drops"]["port_lost"]) >= 1,
         "{first}"
     );
+}
+
+#[test]
+fn a_machine_that_was_started_again_rejoins_and_is_seen_live() {
+    let _alone = crate::alone();
+    let Some(cluster) = Cluster::new(2, "delay = '5ms'\n") else {
+        return;
+    };
+    let network = cluster.underlay("delay = '300us'");
+    let (file, socket) = (cluster.file("net.toml"), cluster.file("control"));
+    let first = cluster.start_as(&file, 0, "0", &format!("--control {socket}"));
+    let second = cluster.start(1, "0");
+    let (first, second) = (first.connected(), second.connected());
+    cluster.wait_for_answer(0, 1);
+    second.program.kill();
+    std::thread::sleep(Duration::from_secs(4));
+
+    // A machine that booted after the run began.
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
+    let again = cluster
+        .start_ahead(&file, (1, 1 - now.tv_sec()), "0", "")
+        .connected();
+    cluster.wait_for_answer(0, 1);
+    cluster.wait_for_answer(1, 0);
+
+    let report = json_of(format!("ctl --control {socket} --json report"));
+    let peer = &report["hosts"]["peers"][0];
+    assert_eq!((&peer["name"], &peer["outages"]), (&"h1".into(), &1.into()));
+    assert!(count(&peer["frames_received"]) >= 1, "{peer}");
+    let reports = stop_all(vec![first, again], &cluster);
+    network.stop();
+    assert_eq!(reports[0]["epoch_ns"], reports[1]["epoch_ns"]);
+    let verdict = reports[0]["verdict"]["line"].to_string();
+    assert!(
+        verdict.contains("host h1 stopped responding once"),
+        "{verdict}"
+    );
+    let ports = &reports[1]["ports"];
+    assert!(count(&ports[1]["packets_in"]) >= 2, "{ports}");
 }
 
 #[test]
@@ -487,7 +510,7 @@ fn hosts_with_different_files_or_names_are_refused() {
     for text in [network(2, "delay = '6ms'\n"), longer] {
         write(&other, text);
         let first = cluster.start(0, "0");
-        let _second = cluster.start_as(&other, 1, "0", "");
+        let _second = cluster.start_with(&other, 1, "0");
         first
             .program
             .end()
@@ -508,7 +531,7 @@ fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
     write(&file, network(2, "rate = 'trace:file=rates'\n"));
     let start = |number: usize, rate: &str| {
         write(
-            format!("{}/rates", cluster.folder(number)),
+            &format!("{}/rates", cluster.folder(number)),
             format!("0s {rate}\n"),
         );
         cluster.start_as(&file, number, "0", "")
