@@ -61,7 +61,7 @@ impl Cluster {
             stations,
             dir: Folder::new(),
         };
-        write(&cluster.file("net.toml"), network(count, link));
+        write(cluster.file("net.toml"), network(count, link));
         longwire(format!("key {}", cluster.file("net.key"))).well();
         Some(cluster)
     }
@@ -531,7 +531,7 @@ fn files_of_models_are_compared_and_bounds_below_the_clocks_refused() {
     write(&file, network(2, "rate = 'trace:file=rates'\n"));
     let start = |number: usize, rate: &str| {
         write(
-            &format!("{}/rates", cluster.folder(number)),
+            format!("{}/rates", cluster.folder(number)),
             format!("0s {rate}\n"),
         );
         cluster.start_as(&file, number, "0", "")
