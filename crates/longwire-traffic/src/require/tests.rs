@@ -55,7 +55,7 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Checks requirements, each with what is unmet: nothing, or what follows the name of the clause.
+/// Checks requirements. Each row has the expected remainder of the unmet clause, or nothing if it is met.
 /// The last word may be cut off by an ellipsis.
 fn check(report: &RunReport, table: &str) {
     for [text, expected] in rows(table) {
