@@ -5,8 +5,8 @@
 //! ```
 
 use std::error::Error;
-use std::fmt;
 
+use longwire_engine::models::Described;
 use longwire_engine::models::delay::DelayModel;
 use longwire_engine::{FrameContext, FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict};
 use longwire_units::random::Stream;
@@ -44,14 +44,6 @@ impl DelayModel for Pass {
         let range = self.longest.saturating_sub(self.shortest).as_nanos();
         self.shortest.saturating_add(Nanos::from_nanos(range / 3))
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "pass:shortest={},longest={}",
-            self.shortest, self.longest
-        )
-    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -61,7 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         duration: Nanos::from_secs(600),
         epoch: Nanos::ZERO,
     };
-    let delay: Box<dyn DelayModel> = Box::new(pass);
+    let text = format!("pass:shortest={},longest={}", pass.shortest, pass.longest);
+    let delay: Described<dyn DelayModel> = Described::new(text, Box::new(pass));
     let spec = LinkSpec::new().delay(delay);
     println!("{spec}");
     let mut link = Link::new(spec.build(&NoLoader)?, 1, LinkId(0));

@@ -11,6 +11,7 @@ use longwire_units::{Bytes, Nanos, Packets};
 use crate::frame_context::{FrameBytes, FrameContext};
 use crate::losses::{LossOutcome, Losses};
 use crate::medium::Medium;
+use crate::models::Described;
 use crate::models::mtu::Mtu;
 use crate::models::queue::{QueueLimit, TailDrop};
 use crate::models::rate::Transmitter;
@@ -69,7 +70,7 @@ pub struct Link {
     plain: bool,
     /// Router at the link's ingress.
     router: Option<Box<RouterHop>>,
-    rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
+    rewrite: Vec<(Described<dyn RewriteModel>, Stream)>,
     entry: Losses,
     queue: LinkQueue,
     transmitter: Transmitter,

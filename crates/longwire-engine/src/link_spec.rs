@@ -7,13 +7,12 @@ mod text;
 use longwire_units::{BitRate, Nanos, Probability};
 
 use crate::loader::Loader;
-use crate::models::delay::ConstantDelay;
 use crate::models::delay::DelayModel;
 use crate::models::loss::PlacedLoss;
 use crate::models::queue::{Queue, QueueLimit};
 use crate::models::rate::Rate;
 use crate::models::reordering::delay_least;
-use crate::models::{self, Kind, PartModel};
+use crate::models::{self, Described, Kind};
 use crate::parts::{Doubt, Held, LinkConfig, LinkSpec, PARTS, Part};
 use crate::prelude::*;
 use crate::spec::{ModelSpec, SpecError};
@@ -42,7 +41,7 @@ impl<M> PartialEq for Setting<M> {
 
 impl<M> Eq for Setting<M> {}
 
-impl<M: PartModel> Setting<M> {
+impl<M: Clone> Setting<M> {
     /// Returns the models, in the given order.
     pub fn models(&self) -> &[ModelSpec<M>] {
         &self.0
@@ -128,7 +127,7 @@ impl<M: PartModel> Setting<M> {
         let Some(Setting(models)) = setting else {
             return Ok(None);
         };
-        let built = models.iter().map(|model| model.build(loader));
+        let built = models.iter().map(|model| model.build(kind, loader));
         let built: Result<Vec<M>, SpecError> = built.collect();
         let built = built.map_err(|source| OptionError::new(kind, source))?;
         Ok(Some(H::from_models(built)))
@@ -233,7 +232,7 @@ impl LinkSpec {
     /// Whether any model is a plugin.
     pub fn has_plugins(&self) -> bool {
         let mut given = PARTS.iter().filter_map(|part| part.texts(self)).flatten();
-        given.any(|text| text.split(':').next() == Some(models::plugin::NAME))
+        given.any(|text| models::is_plugin(&text))
     }
 
     /// Returns the queue's limit, specified or derived from rate and delay.
@@ -273,10 +272,9 @@ impl From<QueueLimit> for ModelSpec<Queue> {
     }
 }
 
-impl From<Nanos> for ModelSpec<Box<dyn DelayModel>> {
-    fn from(delay: Nanos) -> ModelSpec<Box<dyn DelayModel>> {
-        let delay: Box<dyn DelayModel> = Box::new(ConstantDelay(delay));
-        delay.into()
+impl From<Nanos> for ModelSpec<Described<dyn DelayModel>> {
+    fn from(delay: Nanos) -> ModelSpec<Described<dyn DelayModel>> {
+        Described::from(delay).into()
     }
 }
 

@@ -10,8 +10,9 @@ use longwire_units::random::{Purpose, Stream};
 
 use crate::frame_context::FrameContext;
 use crate::losses::{LossOutcome, Losses};
+use crate::models::Described;
 use crate::models::corruption::CorruptionModel;
-use crate::models::delay::DelayModel;
+use crate::models::delay::{ConstantDelay, DelayModel};
 use crate::models::duplication::{Copies, DuplicationModel};
 use crate::models::loss::LossPlace;
 use crate::models::order::OrderPolicy;
@@ -43,10 +44,10 @@ pub(crate) struct Medium {
 /// Corruption, duplication and intentional reordering.
 #[derive(Debug)]
 struct Extras {
-    corruption: Option<(Box<dyn CorruptionModel>, Stream)>,
-    duplication: Option<(Box<dyn DuplicationModel>, Stream)>,
+    corruption: Option<(Described<dyn CorruptionModel>, Stream)>,
+    duplication: Option<(Described<dyn DuplicationModel>, Stream)>,
     copy_delay_stream: Stream,
-    reordering: Option<(Box<dyn ReorderingModel>, Stream)>,
+    reordering: Option<(Described<dyn ReorderingModel>, Stream)>,
     /// Scratch memory for trial corruption.
     scratch: Vec<u8>,
     /// Pending deliveries of the last frame, in reverse order.
@@ -75,7 +76,7 @@ impl Medium {
     pub fn new(parts: &mut LinkChange, rewrite: bool, origin: &Origin) -> Medium {
         let mut medium = Medium {
             losses: Losses::default(),
-            delay: Box::default(),
+            delay: Box::new(ConstantDelay(Nanos::ZERO)),
             delay_fixed: Some(Nanos::ZERO),
             delay_stream: origin.stream(Purpose::Delay),
             extras: None,
@@ -98,7 +99,7 @@ impl Medium {
     ) -> Option<Losses> {
         if let Some(delay) = &mut change.delay {
             delay.start(origin.epoch);
-            mem::swap(&mut self.delay, delay);
+            mem::swap(&mut self.delay, &mut delay.model);
             self.delay_fixed = self.delay.fixed();
             self.delay_stream = origin.stream(Purpose::Delay);
         }

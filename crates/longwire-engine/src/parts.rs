@@ -7,7 +7,6 @@ use longwire_units::Nanos;
 
 use crate::link_spec::{OptionError, Setting};
 use crate::loader::Loader;
-use crate::models;
 use crate::models::corruption::CorruptionModel;
 use crate::models::delay::DelayModel;
 use crate::models::duplication::DuplicationModel;
@@ -20,6 +19,7 @@ use crate::models::rate::Rate;
 use crate::models::reordering::ReorderingModel;
 use crate::models::rewrite::RewriteModel;
 use crate::models::router::Router;
+use crate::models::{self, Described};
 use crate::prelude::*;
 use crate::spec::{ModelInfo, ModelSpec};
 
@@ -361,16 +361,16 @@ link_parts! {
     loss: Vec<PlacedLoss>, of PlacedLoss, models::LOSS, "LOSS", NONE,
         "Loss, such as 1%; repeatable";
     /// Corruption model.
-    corruption: Option<Box<dyn CorruptionModel>>, of Box<dyn CorruptionModel>, models::CORRUPTION, "CORRUPTION", NONE,
+    corruption: Option<Described<dyn CorruptionModel>>, of Described<dyn CorruptionModel>, models::CORRUPTION, "CORRUPTION", NONE,
         "Corruption, such as 0.1%";
     /// Duplication model.
-    duplication: Option<Box<dyn DuplicationModel>>, of Box<dyn DuplicationModel>, models::DUPLICATION, "DUPLICATION", NONE,
+    duplication: Option<Described<dyn DuplicationModel>>, of Described<dyn DuplicationModel>, models::DUPLICATION, "DUPLICATION", NONE,
         "Duplication, such as 1%";
     /// Propagation delay and jitter.
-    delay: Box<dyn DelayModel>, of Box<dyn DelayModel>, models::DELAY, "DELAY", NONE,
+    delay: Described<dyn DelayModel>, of Described<dyn DelayModel>, models::DELAY, "DELAY", NONE,
         "One-way propagation delay, such as 20ms, and jitter";
     /// Deliberate reordering: frames held back or sent ahead.
-    reordering: Option<Box<dyn ReorderingModel>>, of Box<dyn ReorderingModel>, models::REORDERING, "REORDERING", NONE,
+    reordering: Option<Described<dyn ReorderingModel>>, of Described<dyn ReorderingModel>, models::REORDERING, "REORDERING", NONE,
         "Deliberate reordering: frames held back or sent ahead, such as 1%,5ms";
     /// Whether jitter may reorder frames.
     order: OrderPolicy, of OrderPolicy, models::ORDER, "ORDER", None,
@@ -383,7 +383,7 @@ link_parts! {
     router: Option<Router>, of Router, models::ROUTER, "ROUTER", NONE,
         "Router hop, such as hop: decrements the time to live and sends ICMP errors";
     /// Rewriting models, applied to every frame in this order.
-    rewrite: Vec<Box<dyn RewriteModel>>, of Box<dyn RewriteModel>, models::REWRITE, "REWRITE", NONE,
+    rewrite: Vec<Described<dyn RewriteModel>>, of Described<dyn RewriteModel>, models::REWRITE, "REWRITE", NONE,
         "Header fields to change in every frame, such as ip:ttl=1; repeatable";
 }
 

@@ -9,6 +9,7 @@ use super::change::ChangeState;
 use super::{Link, LinkChange, LinkConfig, LinkId, LinkQueue};
 use crate::losses::Losses;
 use crate::medium::Medium;
+use crate::models::Described;
 use crate::models::loss::LossPlace;
 use crate::models::mtu::Mtu;
 use crate::models::queue::fifo::ManagedFifo;
@@ -55,7 +56,7 @@ impl Link {
         let changing = changeable.then(|| Box::new(ChangeState::new(&config, origin)));
         let aggregate = config.rate.aggregate();
         let held = match config.queue.take() {
-            Some(Queue::Managed(discipline)) => Some(ServedQueue::Discipline(discipline)),
+            Some(Queue::Managed(discipline)) => Some(ServedQueue::Discipline(discipline.model)),
             _ if changeable || aggregate != Aggregate::ONE => {
                 Some(ServedQueue::Fifo(ManagedFifo::new(limit)))
             }
@@ -115,9 +116,9 @@ pub(super) fn start_router(router: Option<Router>, origin: &Origin) -> Option<Bo
 
 /// Pairs each rewriting model with its random stream.
 pub(super) fn start_rewriting(
-    models: Vec<Box<dyn RewriteModel>>,
+    models: Vec<Described<dyn RewriteModel>>,
     origin: &Origin,
-) -> Vec<(Box<dyn RewriteModel>, Stream)> {
+) -> Vec<(Described<dyn RewriteModel>, Stream)> {
     let started = models.into_iter().enumerate().map(|(nth, mut model)| {
         model.start(origin.epoch);
         let stream = origin.stream_of(Purpose::Rewrite, "", nth as u32);

@@ -9,6 +9,7 @@ use super::building::{start_rewriting, start_router};
 use super::{Link, LinkChange, LinkConfig, LinkQueue, LinkState};
 use crate::frame_context::FrameBytes;
 use crate::losses::Losses;
+use crate::models::Described;
 use crate::models::loss::LossPlace;
 use crate::models::queue::fifo::ManagedFifo;
 use crate::models::queue::{LinkFacts, Queue, QueueLimit, TailDrop};
@@ -26,7 +27,7 @@ pub struct ReplacedParts {
     _queue: Option<ServedQueue>,
     _losses: [Option<Losses>; 2],
     _models: LinkChange,
-    _rewrite: Vec<(Box<dyn RewriteModel>, Stream)>,
+    _rewrite: Vec<(Described<dyn RewriteModel>, Stream)>,
 }
 
 /// State present only in changeable links.
@@ -222,7 +223,7 @@ impl ChangeState {
     fn held(&mut self, queue: Option<Queue>) -> ServedQueue {
         self.derived = queue.is_none();
         match queue {
-            Some(Queue::Managed(discipline)) => ServedQueue::Discipline(discipline),
+            Some(Queue::Managed(discipline)) => ServedQueue::Discipline(discipline.model),
             Some(Queue::TailDrop(limit)) => ServedQueue::Fifo(ManagedFifo::new(limit)),
             None => ServedQueue::Fifo(ManagedFifo::new(self.derived_limit())),
         }

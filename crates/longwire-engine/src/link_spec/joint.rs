@@ -5,10 +5,10 @@ use longwire_units::{Bytes, Nanos};
 
 use crate::frame_context::FrameContext;
 use crate::link_spec::Setting;
-use crate::models;
 use crate::models::delay::DelayModel;
 use crate::models::order::OrderPolicy;
 use crate::models::rate::slots::Caps;
+use crate::models::{self, Described};
 use crate::origin::Origin;
 use crate::parts::{Doubt, LinkSpec};
 use crate::prelude::*;
@@ -93,7 +93,7 @@ impl LinkSpec {
         if unknown || model.fixed().is_some() {
             return None;
         }
-        let (drawn, raised) = means_in_order(dyn_clone::clone_box(&**model));
+        let (drawn, raised) = means_in_order(model.clone());
         (raised - drawn > drawn / 100 * RAISED_LEAST).then(|| {
             format!(
                 "jitter without reordering delays frames until the previous release: at \
@@ -142,7 +142,7 @@ impl LinkSpec {
 }
 
 /// Returns the mean delay in nanoseconds, as drawn and with releases kept in order.
-fn means_in_order(mut model: Box<dyn DelayModel>) -> (u64, u64) {
+fn means_in_order(mut model: Described<dyn DelayModel>) -> (u64, u64) {
     let origin = Origin {
         seed: 0,
         link: 0,

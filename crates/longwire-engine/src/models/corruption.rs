@@ -16,32 +16,18 @@ pub trait CorruptionModel: DynClone + fmt::Debug + Send + Sync {
     /// Decides whether and how this frame is corrupted. Called for every frame that reaches the
     /// medium, even if it is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Corruption>;
-
-    /// Writes the model's specification text.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(CorruptionModel);
 
-impl PartModel for Box<dyn CorruptionModel> {}
-
-impl fmt::Display for dyn CorruptionModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)
-    }
-}
-
 /// Corruption models.
-pub static KIND: Kind<Box<dyn CorruptionModel>> = Kind {
+pub static KIND: Kind<Described<dyn CorruptionModel>> = Kind {
     name: "corrupt",
     example: "1%",
     entries: &[RANDOM, BIT_ERROR, OFFSET],
 };
 
-const RANDOM: Entry<Box<dyn CorruptionModel>> = Entry::new(
+const RANDOM: Entry<Described<dyn CorruptionModel>> = Entry::new(
     "random",
     "corrupts frames independently, inverting a fixed number of random bits in each (netem's \
      corrupt: one bit)",
@@ -58,7 +44,7 @@ const RANDOM: Entry<Box<dyn CorruptionModel>> = Entry::new(
     },
 );
 
-const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry::new(
+const OFFSET: Entry<Described<dyn CorruptionModel>> = Entry::new(
     "offset",
     "inverts bits at a fixed offset; shorter frames are unchanged",
     &[
@@ -85,7 +71,7 @@ const OFFSET: Entry<Box<dyn CorruptionModel>> = Entry::new(
     },
 );
 
-const BIT_ERROR: Entry<Box<dyn CorruptionModel>> = Entry::new(
+const BIT_ERROR: Entry<Described<dyn CorruptionModel>> = Entry::new(
     "ber",
     "independent bit errors; the loss model ber drops the affected frames instead",
     &[
@@ -123,8 +109,6 @@ enum Pattern {
 /// Inversion of bits of the frame or of its payload.
 #[derive(Clone, Debug)]
 struct BitCorruption {
-    /// The model's specification text.
-    text: String,
     pattern: Pattern,
     /// Values of [`PART`] and [`CHECKSUM`].
     payload_only: bool,
@@ -134,15 +118,15 @@ struct BitCorruption {
 fn corruption(
     arguments: &Arguments<'_>,
     pattern: Pattern,
-) -> Result<Box<dyn CorruptionModel>, SpecError> {
+) -> Result<Described<dyn CorruptionModel>, SpecError> {
     let payload_only = arguments.choice(PART.name)? == 1;
     let omitted: &[Param] = if payload_only { &[] } else { &[PART] };
-    Ok(Box::new(BitCorruption {
-        text: arguments.notation(omitted),
+    let model = BitCorruption {
         pattern,
         payload_only,
         repair: arguments.choice(CHECKSUM.name)? == 1,
-    }))
+    };
+    Ok(Described::new(arguments.notation(omitted), Box::new(model)))
 }
 
 impl BitCorruption {
@@ -190,10 +174,6 @@ impl CorruptionModel for BitCorruption {
             seed,
             repair: self.repair,
         })
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

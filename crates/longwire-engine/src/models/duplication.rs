@@ -26,32 +26,18 @@ pub trait DuplicationModel: DynClone + fmt::Debug + Send + Sync {
     /// Decides the copies of this frame. Called for every frame that reaches the medium, even if it
     /// is lost there.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Option<Copies>;
-
-    /// Writes the model's specification text.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(DuplicationModel);
 
-impl PartModel for Box<dyn DuplicationModel> {}
-
-impl fmt::Display for dyn DuplicationModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)
-    }
-}
-
 /// Duplication models.
-pub static KIND: Kind<Box<dyn DuplicationModel>> = Kind {
+pub static KIND: Kind<Described<dyn DuplicationModel>> = Kind {
     name: "duplicate",
     example: "1%",
     entries: &[RANDOM, NTH, TRACE],
 };
 
-const RANDOM: Entry<Box<dyn DuplicationModel>> = Entry::new(
+const RANDOM: Entry<Described<dyn DuplicationModel>> = Entry::new(
     "random",
     "duplicates frames on the medium independently; lost frames are not duplicated",
     &[
@@ -71,7 +57,7 @@ const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
 const DELAY: Param = Param::with_default("delay", Unit::Choice(&["same", "own"]), "same")
     .help("same: copies arrive with the frame; own: each copy draws its own delay");
 
-const NTH: Entry<Box<dyn DuplicationModel>> = Entry::new(
+const NTH: Entry<Described<dyn DuplicationModel>> = Entry::new(
     "nth",
     "duplicates every n-th frame that reaches the medium; lost frames are not duplicated",
     &[
@@ -87,7 +73,7 @@ const NTH: Entry<Box<dyn DuplicationModel>> = Entry::new(
     },
 );
 
-const TRACE: Entry<Box<dyn DuplicationModel>> = Entry::new(
+const TRACE: Entry<Described<dyn DuplicationModel>> = Entry::new(
     "trace",
     "duplication probability over time, from a table or a duplicate model of the crate \
      netem-trace, whose patterns depend on the number of consecutive duplicated frames; times \
@@ -141,8 +127,6 @@ enum Chosen {
 /// Duplication of chosen frames.
 #[derive(Clone, Debug)]
 struct Duplication {
-    /// The model's specification text.
-    text: String,
     choice: Chosen,
     copies: Copies,
 }
@@ -150,15 +134,14 @@ struct Duplication {
 fn duplication(
     arguments: &Arguments<'_>,
     choice: Chosen,
-) -> Result<Box<dyn DuplicationModel>, SpecError> {
-    Ok(Box::new(Duplication {
-        text: arguments.notation(&[]),
+) -> Result<Described<dyn DuplicationModel>, SpecError> {
+    Ok(arguments.described(Box::new(Duplication {
         choice,
         copies: Copies {
             count: arguments.read(COPIES.name, parse_count)? as u32,
             own_delay: arguments.choice(DELAY.name)? == 1,
         },
-    }))
+    })))
 }
 
 impl DuplicationModel for Duplication {
@@ -175,9 +158,5 @@ impl DuplicationModel for Duplication {
             Chosen::Trace(chances) => chances.toss(frame.at, stream),
         };
         chosen.then_some(self.copies)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -41,8 +41,6 @@ enum Profile {
     Bytes,
 }
 
-impl PartModel for Framing {}
-
 impl Default for Framing {
     fn default() -> Framing {
         Framing::NONE

@@ -3,7 +3,8 @@
 //! A model is one file plus one row in its kind's table, at the end of its folder's `mod.rs`.
 //! Names, help, defaults, documentation and conformance tests derive from the tables.
 
-use core::fmt::{Debug, Display};
+use core::fmt;
+use core::ops::{Deref, DerefMut};
 
 pub mod corruption;
 pub mod delay;
@@ -30,21 +31,53 @@ pub(crate) mod prelude {
     pub(crate) use longwire_units::random::Stream;
     pub(crate) use longwire_units::{BitRate, Bytes, Correlation, Nanos, Packets, Probability};
 
-    pub(crate) use super::{Entry, Kind, PartModel};
+    pub(crate) use super::{Described, Entry, Kind};
     pub(crate) use crate::frame_context::FrameContext;
     pub(crate) use crate::prelude::*;
     pub(crate) use crate::spec::{Arguments, Param, SpecError, Unit};
     pub(crate) use crate::verdict::DropReason;
 }
 
-/// A part's model as stored in a link, as a value or boxed.
-pub trait PartModel: Clone + Debug + Display + Send + Sync + 'static {
-    /// Binds the model to per-link state, which only plugins have.
-    ///
-    /// # Errors
-    /// If a plugin cannot be loaded.
-    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
-        Ok(())
+/// A boxed model with its specification text.
+#[derive(Debug)]
+pub struct Described<T: ?Sized> {
+    text: String,
+    pub(crate) model: Box<T>,
+}
+
+impl<T: ?Sized> Described<T> {
+    /// Creates a model; `text` must parse to the same model.
+    pub fn new(text: String, model: Box<T>) -> Described<T> {
+        Described { text, model }
+    }
+}
+
+impl<T: ?Sized> Clone for Described<T>
+where
+    Box<T>: Clone,
+{
+    fn clone(&self) -> Described<T> {
+        Described::new(self.text.clone(), self.model.clone())
+    }
+}
+
+impl<T: ?Sized> Deref for Described<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.model
+    }
+}
+
+impl<T: ?Sized> DerefMut for Described<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.model
+    }
+}
+
+impl<T: ?Sized> fmt::Display for Described<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -192,6 +225,11 @@ const SCHEDULED: [&str; 9] = [
 pub fn is_scheduled(text: &str) -> bool {
     let name = text.split(':').next().unwrap_or_default();
     SCHEDULED.contains(&name.trim())
+}
+
+/// Whether `text` specifies a plugin.
+pub(crate) fn is_plugin(text: &str) -> bool {
+    text.split(':').next().unwrap_or_default().trim() == plugin::NAME
 }
 
 pub use corruption::KIND as CORRUPTION;

@@ -40,8 +40,6 @@ impl Mtu {
     }
 }
 
-impl PartModel for Mtu {}
-
 impl fmt::Display for Mtu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,8 +13,6 @@ pub enum OrderPolicy {
     Reorder,
 }
 
-impl PartModel for OrderPolicy {}
-
 impl fmt::Display for OrderPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

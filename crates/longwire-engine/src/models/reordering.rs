@@ -32,17 +32,9 @@ pub trait ReorderingModel: DynClone + fmt::Debug + Send + Sync {
     fn sends_ahead(&self) -> bool {
         true
     }
-
-    /// Writes the model's specification text.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(ReorderingModel);
-
-impl PartModel for Box<dyn ReorderingModel> {}
 
 /// Returns a lower bound on the time from departure to release, including copies and displaced
 /// frames.
@@ -56,20 +48,14 @@ pub(crate) fn delay_least(
     }
 }
 
-impl fmt::Display for dyn ReorderingModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)
-    }
-}
-
 /// Reordering models.
-pub static KIND: Kind<Box<dyn ReorderingModel>> = Kind {
+pub static KIND: Kind<Described<dyn ReorderingModel>> = Kind {
     name: "reorder",
     example: "hold:1%,5ms",
     entries: &[HOLD, GAP],
 };
 
-const HOLD: Entry<Box<dyn ReorderingModel>> = Entry::new(
+const HOLD: Entry<Described<dyn ReorderingModel>> = Entry::new(
     "hold",
     "holds frames back with a fixed probability, so that later frames overtake them (Rizzo and \
      Lettieri's TLEM, 2016)",
@@ -78,10 +64,10 @@ const HOLD: Entry<Box<dyn ReorderingModel>> = Entry::new(
         Param::new("time", Unit::Time).help("time for which it is held, in addition to its delay"),
     ],
     |arguments| {
-        Ok(Box::new(Hold {
+        Ok(arguments.described(Box::new(Hold {
             rate: arguments.required("rate")?,
             time: arguments.required("time")?,
-        }))
+        })))
     },
 );
 
@@ -102,13 +88,9 @@ impl ReorderingModel for Hold {
     fn sends_ahead(&self) -> bool {
         false
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "hold:rate={},time={}", self.rate, self.time)
-    }
 }
 
-const GAP: Entry<Box<dyn ReorderingModel>> = Entry::new(
+const GAP: Entry<Described<dyn ReorderingModel>> = Entry::new(
     "gap",
     "sends frames ahead without delay: after one is sent ahead, the next gap - 1 frames are \
      delayed as usual; then each frame is sent ahead with probability rate until one is (netem's \
@@ -124,24 +106,21 @@ const GAP: Entry<Box<dyn ReorderingModel>> = Entry::new(
     build_gap,
 );
 
-fn build_gap(arguments: &Arguments<'_>) -> Result<Box<dyn ReorderingModel>, SpecError> {
+fn build_gap(arguments: &Arguments<'_>) -> Result<Described<dyn ReorderingModel>, SpecError> {
     let gap = arguments.read("gap", parse_count)?;
     if gap == 0 {
         return Err(arguments.invalid("gap=0; the minimum is 1"));
     }
-    Ok(Box::new(Gap {
-        text: arguments.notation(&[]),
+    Ok(arguments.described(Box::new(Gap {
         gap,
         coin: CorrelatedCoin::read(arguments)?,
         delayed: 0,
-    }))
+    })))
 }
 
 /// Sends frames ahead at intervals.
 #[derive(Clone, Debug)]
 struct Gap {
-    /// The model's specification text.
-    text: String,
     gap: u64,
     coin: CorrelatedCoin,
     /// Frames delayed since the last one sent ahead.
@@ -156,9 +135,5 @@ impl ReorderingModel for Gap {
         }
         self.delayed = 0;
         Some(Displacement::Hurry)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -6,7 +6,7 @@ use longwire_packet::edit::{self, IpEdit};
 use longwire_packet::header::{Ecn, IpHeader, stays_on_link};
 use longwire_units::parse_count;
 
-use crate::loader::{Hook, Loader};
+use crate::loader::Hook;
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::models::prelude::*;
 
@@ -14,14 +14,6 @@ use crate::models::prelude::*;
 pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
-
-    /// Binds the model to per-link state, which only plugins have.
-    ///
-    /// # Errors
-    /// If a plugin cannot be loaded.
-    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
-        Ok(())
-    }
 
     /// Returns the TTL decrement. Packets whose TTL does not exceed the sum over all models are
     /// dropped before the queue.
@@ -32,27 +24,9 @@ pub trait RewriteModel: DynClone + fmt::Debug + Send + Sync {
     /// Edits a delivered frame. Called in departure order for the frames that survive medium loss;
     /// `at` is the departure.
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream);
-
-    /// Writes the model's specification text.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(RewriteModel);
-
-impl PartModel for Box<dyn RewriteModel> {
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        (**self).bind(loader)
-    }
-}
-
-impl fmt::Display for dyn RewriteModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)
-    }
-}
 
 const ECN_WORDS: [(&str, Option<Ecn>); 5] = [
     ("keep", None),
@@ -70,7 +44,7 @@ pub(super) struct IpRewrite {
     ecn: Option<Ecn>,
 }
 
-fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecError> {
+fn build_ip(arguments: &Arguments<'_>) -> Result<Described<dyn RewriteModel>, SpecError> {
     let ttl = arguments.read("ttl", parse_count)? as u8;
     let dscp = match arguments.word("dscp") {
         None | Some("keep") => None,
@@ -80,7 +54,7 @@ fn build_ip(arguments: &Arguments<'_>) -> Result<Box<dyn RewriteModel>, SpecErro
         },
     };
     let ecn = ECN_WORDS[arguments.choice("ecn")?].1;
-    Ok(Box::new(IpRewrite { ttl, dscp, ecn }))
+    Ok(arguments.described(Box::new(IpRewrite { ttl, dscp, ecn })))
 }
 
 impl RewriteModel for IpRewrite {
@@ -90,16 +64,6 @@ impl RewriteModel for IpRewrite {
 
     fn rewrite(&mut self, _at: Nanos, bytes: &mut [u8], _stream: &mut Stream) {
         self.apply(bytes);
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ip:ttl={},dscp=", self.ttl)?;
-        match self.dscp {
-            Some(dscp) => write!(f, "{dscp}")?,
-            None => f.write_str("keep")?,
-        }
-        let word = ECN_WORDS.iter().find(|(_, ecn)| *ecn == self.ecn);
-        write!(f, ",ecn={}", word.map_or("keep", |(word, _)| word))
     }
 }
 
@@ -136,11 +100,11 @@ pub(crate) fn expires(bytes: &[u8], hops: u32) -> bool {
             .is_some_and(|ip| u32::from(ip.ttl) <= hops && !stays_on_link(bytes, &ip))
 }
 
-const PLUGIN: Entry<Box<dyn RewriteModel>> = Entry::new(
+const PLUGIN: Entry<Described<dyn RewriteModel>> = Entry::new(
     NAME,
     "rewriting by a C plugin's rewrite hook, which cannot change the length",
     &[FILE, OWN],
-    |arguments| Ok(Box::new(PluginHook::load(arguments, Hook::Rewrite)?)),
+    |arguments| Ok(arguments.described(Box::new(PluginHook::load(arguments, Hook::Rewrite)?))),
 );
 
 impl RewriteModel for PluginHook {
@@ -148,23 +112,15 @@ impl RewriteModel for PluginHook {
         PluginHook::start(self, epoch);
     }
 
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        PluginHook::bind(self, loader)
-    }
-
     fn rewrite(&mut self, at: Nanos, bytes: &mut [u8], stream: &mut Stream) {
         if let Some(state) = self.state() {
             state.rewrite(at, bytes, stream);
         }
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 /// Rewriting models, applied in order.
-pub static KIND: Kind<Box<dyn RewriteModel>> = Kind {
+pub static KIND: Kind<Described<dyn RewriteModel>> = Kind {
     name: "rewrite",
     example: "ip:ttl=1",
     entries: &[

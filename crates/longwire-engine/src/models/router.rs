@@ -45,8 +45,6 @@ impl Router {
     }
 }
 
-impl PartModel for Router {}
-
 impl fmt::Display for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Router {

@@ -7,6 +7,7 @@ use longwire_units::{BitRate, UnitError};
 
 use super::{ModelInfo, Param, SpecError, Unit};
 use crate::loader::{Hook, Loader, Plugin, TakePiece};
+use crate::models::Described;
 use crate::prelude::*;
 use longwire_units::lines::LineSplitter;
 
@@ -209,35 +210,50 @@ impl<'a> Arguments<'a> {
             .or(self.model.params[index].default)
     }
 
-    /// Returns the model's name with those of `params` that have a value or default, as written:
-    /// the specification text of models that read files.
-    pub(crate) fn text(&self, params: &[Param]) -> String {
-        let words = params
-            .iter()
-            .filter_map(|param| Some((param.name, self.word(param.name)?)));
-        self.with_name(words.map(|(key, word)| format!("{key}={word}")))
+    /// Returns a model with its specification text: all parameters that have a value or default.
+    pub(crate) fn described<T: ?Sized>(&self, model: Box<T>) -> Described<T> {
+        Described::new(self.notation(&[]), model)
+    }
+
+    /// Returns the model's name with all parameters that have a value or default, as written: the
+    /// specification text of models that read files.
+    pub(crate) fn text(&self) -> String {
+        let words = self.model.params.iter();
+        let words = words.filter_map(|param| Some((param.name, self.word(param.name)?)));
+        let pairs: Vec<String> = words.map(|(key, word)| format!("{key}={word}")).collect();
+        format!("{}:{}", self.model.name, pairs.join(","))
     }
 
     /// Returns the model's name with all parameters except `omitted` that have a value or default,
     /// each value as its unit prints it.
     pub(crate) fn notation(&self, omitted: &[Param]) -> String {
-        let is_omitted = |param: &&Param| omitted.iter().any(|other| other.name == param.name);
-        let params = self.model.params.iter().filter(|param| !is_omitted(param));
-        let values = params.filter_map(|param| {
-            let word = self.word(param.name)?;
-            let printed = printed(param.unit, word).unwrap_or_else(|_| word.to_owned());
-            Some(format!("{}={printed}", param.name))
-        });
-        let rest = self
-            .rest
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"));
-        self.with_name(values.chain(rest))
+        let keys = self.model.params.iter().map(|param| param.name);
+        let keys = keys.filter(|key| omitted.iter().all(|other| other.name != *key));
+        let mut text = format!("{}:{}", self.model.name, self.pairs(keys));
+        for (key, value) in &self.rest {
+            text += &format!(",{key}={value}");
+        }
+        text
     }
 
-    fn with_name(&self, parameters: impl Iterator<Item = String>) -> String {
-        let parameters: Vec<String> = parameters.collect();
-        format!("{}:{}", self.model.name, parameters.join(","))
+    /// Returns `key=value,key=value` for those of these parameters that have a value or default,
+    /// each value as its unit prints it.
+    pub(crate) fn pairs(&self, keys: impl IntoIterator<Item = &'static str>) -> String {
+        let pairs = keys.into_iter().filter_map(|key| {
+            let word = self.word(key)?;
+            let printed = printed(self.param(key)?.unit, word);
+            Some(format!(
+                "{key}={}",
+                printed.unwrap_or_else(|_| word.to_owned())
+            ))
+        });
+        pairs.collect::<Vec<String>>().join(",")
+    }
+
+    /// Whether a parameter's value is its default.
+    pub(crate) fn is_default(&self, param: &Param) -> bool {
+        let print = |word| printed(param.unit, word).ok();
+        self.word(param.name).and_then(print) == param.default.and_then(print)
     }
 
     /// Returns every `key=value` that no other parameter accepted, in order.

@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use core::fmt;
 
 use crate::loader::{Hook, Loader, Plugin, TakePiece};
-use crate::models::{Kind, PartModel};
+use crate::models::{self, Kind};
 use crate::prelude::*;
 use crate::spec::SpecError;
 
@@ -25,7 +25,7 @@ struct Parsed<M> {
     files: Vec<String>,
 }
 
-impl<M: PartModel> ModelSpec<M> {
+impl<M: Clone> ModelSpec<M> {
     /// Parses a model; `loader` provides files and plugins. A plugin is loaded and its parameters
     /// checked; [`ModelSpec::build`] creates its state.
     ///
@@ -71,14 +71,15 @@ impl<M: PartModel> ModelSpec<M> {
     ///
     /// # Errors
     /// If a plugin cannot be loaded.
-    pub fn build(&self, loader: &dyn Loader) -> Result<M, SpecError> {
-        let mut model = self.0.prototype.clone();
-        model.bind(loader)?;
-        Ok(model)
+    pub fn build(&self, kind: &Kind<M>, loader: &dyn Loader) -> Result<M, SpecError> {
+        if models::is_plugin(self.text()) {
+            return kind.parse_with(self.text(), loader);
+        }
+        Ok(self.0.prototype.clone())
     }
 }
 
-impl<M: PartModel> From<M> for ModelSpec<M> {
+impl<M: fmt::Display> From<M> for ModelSpec<M> {
     /// Wraps a model built in Rust. Its description becomes the specification text.
     fn from(prototype: M) -> ModelSpec<M> {
         ModelSpec(Arc::new(Parsed {

@@ -2,8 +2,8 @@
 
 use crate::common::files::{self, Contents, frame_context};
 use crate::common::{ks_bound, ks_distance};
-use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
+use longwire_engine::models::{DELAY, Described};
 use longwire_testbed::support::rows;
 use longwire_units::random::{Purpose, Stream};
 
@@ -11,7 +11,7 @@ const CONFIDENCE: f64 = 0.998;
 const SAMPLES: usize = 200_000;
 const MS: f64 = 1e6;
 
-fn parse(model: &str, contents: &str) -> Box<dyn DelayModel> {
+fn parse(model: &str, contents: &str) -> Described<dyn DelayModel> {
     files::parse(&DELAY, model, contents)
 }
 
@@ -56,7 +56,7 @@ fn distance(samples: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
 
 fn check(model: &str, contents: &str, points: &[(f64, f64)]) {
     let mut model = parse(model, contents);
-    let mut samples = draws(model.as_mut(), 1);
+    let mut samples = draws(&mut *model, 1);
     let mean = samples.iter().sum::<f64>() / SAMPLES as f64;
     let distance = distance(&mut samples, lines(points));
     let bound = ks_bound(SAMPLES, CONFIDENCE);
@@ -144,7 +144,7 @@ fn a_large_table_is_read_in_pieces() {
         };
         let model = "table:file=x,mean=50ms,stddev=10ms";
         let mut model = DELAY.parse_with(model, &contents).unwrap();
-        let mut samples = draws(model.as_mut(), 2);
+        let mut samples = draws(&mut *model, 2);
         let uniform = |x: f64| (x / MS - 40.0) / 20.0;
         assert!(ks_distance(&mut samples, uniform) < ks_bound(SAMPLES, CONFIDENCE));
     }

@@ -2,8 +2,8 @@
 
 use crate::common::files::{self, frame_context, stream};
 use longwire_engine::Nanos;
-use longwire_engine::models::DELAY;
 use longwire_engine::models::delay::DelayModel;
+use longwire_engine::models::{DELAY, Described};
 use longwire_testbed::support::rows;
 
 const MS: u64 = 1_000_000;
@@ -11,7 +11,7 @@ const MS: u64 = 1_000_000;
 /// An odd number, to detect wrong origins.
 const EPOCH: u64 = 12_345_678_901;
 
-fn parse(model: &str, contents: &str) -> Box<dyn DelayModel> {
+fn parse(model: &str, contents: &str) -> Described<dyn DelayModel> {
     let mut model = files::parse(&DELAY, model, contents);
     model.start(Nanos::from_nanos(EPOCH));
     model
@@ -22,7 +22,7 @@ fn refusal(model: &str, contents: &str) -> String {
 }
 
 /// Returns the delay for a frame at this time after the epoch.
-fn at(model: &mut Box<dyn DelayModel>, since: u64) -> u64 {
+fn at(model: &mut Described<dyn DelayModel>, since: u64) -> u64 {
     let frame = frame_context(EPOCH + since, 1000);
     model.draw(&frame, &mut stream()).as_nanos()
 }
@@ -112,7 +112,7 @@ fn a_sinusoid_oscillates() {
 #[test]
 fn a_list_has_a_delay_for_each_frame() {
     let contents = "20.5 30\n# then\n10ms\n5000,7\n";
-    let next = |model: &mut Box<dyn DelayModel>| at(model, 0) / 1_000;
+    let next = |model: &mut Described<dyn DelayModel>| at(model, 0) / 1_000;
     let mut looped = parse("per-packet:file=x", contents);
     for _ in 0..3 {
         for delay in [20_500, 30_000, 10_000, 5_000_000, 7_000] {
@@ -123,7 +123,7 @@ fn a_list_has_a_delay_for_each_frame() {
             assert_eq!(copy.as_nanos() / 1_000, delay);
         }
     }
-    assert_eq!(mean(looped.as_ref()), 5_067_500_000 / 5);
+    assert_eq!(mean(&*looped), 5_067_500_000 / 5);
     assert_eq!(looped.least().as_nanos(), 7 * MS);
     let mut held = parse("per-packet:file=x,end=hold", contents);
     let mut stopped = parse("per-packet:file=x,end=stop", contents);

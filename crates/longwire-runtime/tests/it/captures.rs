@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use longwire_capture::CaptureReader;
+use longwire_engine::models::Described;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
 use longwire_engine::{Bytes, LinkConfig, Nanos, models};
@@ -80,7 +81,8 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
 
 /// Returns a queue that decides at dequeue.
 fn managed_fifo() -> Queue {
-    Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED)))
+    let fifo = Box::new(ManagedFifo::new(QueueLimit::UNLIMITED));
+    Queue::Managed(Described::new("unlimited".to_owned(), fifo))
 }
 
 /// Returns a link at high load.

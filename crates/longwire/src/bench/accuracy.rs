@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{Pauses, RunConfig, RunReport, WaitMode, host};
 use longwire_traffic::sockets::{OneWay, one_way, round_trips};
@@ -86,7 +85,7 @@ fn sample(
 ) -> Result<(OneWay, RunReport), Error> {
     let testbed = Testbed::emulated()?;
     let link = || LinkConfig {
-        delay: Box::new(ConstantDelay(delay)),
+        delay: delay.into(),
         ..LinkConfig::default()
     };
     let config = RunConfig {

@@ -9,7 +9,6 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::Sink;
@@ -192,7 +191,7 @@ pub(super) fn parts(links: u32) -> Result<NetworkParts, Error> {
         .ok_or_else(|| Error::failed("a rate out of range"))?;
     pairs::parts(links, |_| LinkConfig {
         rate: Rate::Fixed(rate),
-        delay: Box::new(ConstantDelay(DELAY)),
+        delay: DELAY.into(),
         ..LinkConfig::default()
     })
 }

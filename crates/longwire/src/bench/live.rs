@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::{LinkConfig, Nanos};
 use longwire_runtime::{RunConfig, RunReport};
 use longwire_traffic::sockets::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
@@ -114,7 +113,7 @@ fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
 fn rtt_error(delay_ms: u64, base_ms: f64, kind: &str) -> Result<RttError, Error> {
     let testbed = Testbed::emulated()?;
     let link = || LinkConfig {
-        delay: Box::new(ConstantDelay(Nanos::from_millis(delay_ms))),
+        delay: Nanos::from_millis(delay_ms).into(),
         ..LinkConfig::default()
     };
     let running = testbed.start(kind, link(), link(), RunConfig::default())?;

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use longwire_engine::models::delay::ConstantDelay;
 use longwire_engine::models::{self, rate::Rate};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::Sink;
@@ -157,7 +156,7 @@ fn link(rate: BitRate) -> Result<LinkConfig, Error> {
         rate: Rate::Fixed(rate),
         framing: FRAMING,
         queue: Some(queue),
-        delay: Box::new(ConstantDelay(DELAY)),
+        delay: DELAY.into(),
         ..LinkConfig::default()
     })
 }

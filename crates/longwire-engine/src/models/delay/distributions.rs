@@ -7,7 +7,7 @@ use super::DelayModel;
 use super::sampled::{CORRELATION, LOCATION, MAX, MIN, Sampler, Tails};
 use crate::models::prelude::*;
 
-type Built = Result<Box<dyn DelayModel>, SpecError>;
+type Built = Result<Described<dyn DelayModel>, SpecError>;
 
 /// Mean of the distribution, before truncation.
 const MEAN: Param = Param::new("mean", Unit::Time).help("mean, before truncation");
@@ -15,7 +15,7 @@ const MEAN: Param = Param::new("mean", Unit::Time).help("mean, before truncation
 const STDDEV: Param =
     Param::new("stddev", Unit::Time).help("standard deviation (jitter), before truncation");
 
-pub(super) const NORMAL: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const NORMAL: Entry<Described<dyn DelayModel>> = Entry::new(
     "normal",
     "normal distribution, truncated at 0 and at the bounds; truncation shifts the mean",
     &[MEAN, STDDEV, MIN, MAX, CORRELATION],
@@ -55,7 +55,7 @@ fn build_by_spread(
     sampler.formula(formula(mean, stddev)?)
 }
 
-pub(super) const LOGNORMAL: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const LOGNORMAL: Entry<Described<dyn DelayModel>> = Entry::new(
     "lognormal",
     "location plus a lognormal delay of this mean and standard deviation; its logarithm has \
      variance v = ln(1 + (stddev/mean)²) and mean ln(mean) - v/2",
@@ -83,7 +83,7 @@ fn build_lognormal(arguments: &Arguments<'_>) -> Built {
     })
 }
 
-pub(super) const GAMMA: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const GAMMA: Entry<Described<dyn DelayModel>> = Entry::new(
     "gamma",
     "location plus a gamma-distributed delay of this mean and standard deviation: shape \
      (mean/stddev)², scale stddev²/mean",
@@ -117,7 +117,7 @@ fn build_gamma(arguments: &Arguments<'_>) -> Built {
     })
 }
 
-pub(super) const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const PARETO_NORMAL: Entry<Described<dyn DelayModel>> = Entry::new(
     "pareto-normal",
     "sum of 1/4 of the normal and 3/4 of the Pareto (shape 3) quantile at the same rank (netem's \
      paretonormal, from NIST Net), scaled to this mean and deviation, and truncated at 0 and at \
@@ -130,7 +130,7 @@ pub(super) const PARETO_NORMAL: Entry<Box<dyn DelayModel>> = Entry::new(
     },
 );
 
-pub(super) const EXPONENTIAL: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const EXPONENTIAL: Entry<Described<dyn DelayModel>> = Entry::new(
     "exponential",
     "min plus an exponentially distributed delay; mean is that of the sum (Rizzo and Lettieri's \
      TLEM, 2016)",
@@ -157,7 +157,7 @@ fn build_exponential(arguments: &Arguments<'_>) -> Built {
     sampler.formula(Formula::Exponential(min.as_nanos() as f64, scale))
 }
 
-pub(super) const PARETO: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const PARETO: Entry<Described<dyn DelayModel>> = Entry::new(
     "pareto",
     "location plus a Pareto-distributed delay of at least scale, P(X > t) = (scale/t)^shape, with \
      mean scale·shape/(shape-1) for shapes above 1 and finite variance for shapes above 2",
@@ -174,7 +174,7 @@ pub(super) const PARETO: Entry<Box<dyn DelayModel>> = Entry::new(
     |arguments| build_scaled(arguments, Formula::Pareto),
 );
 
-pub(super) const WEIBULL: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const WEIBULL: Entry<Described<dyn DelayModel>> = Entry::new(
     "weibull",
     "location plus a Weibull-distributed delay, P(X > t) = exp(-(t/scale)^shape), with mean \
      scale·Γ(1 + 1/shape)",
@@ -202,7 +202,7 @@ fn build_scaled(arguments: &Arguments<'_>, formula: impl Fn(f64, f64) -> Formula
     sampler.formula(formula(scale.as_nanos() as f64, shape))
 }
 
-pub(super) const UNIFORM: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const UNIFORM: Entry<Described<dyn DelayModel>> = Entry::new(
     "uniform",
     "uniform distribution from min to max, inclusive",
     &[
@@ -219,7 +219,8 @@ fn build_uniform(arguments: &Arguments<'_>) -> Built {
     let sampler = Sampler::new(arguments, &["min", "max"])?;
     let correlation: Correlation = arguments.required(CORRELATION.name)?;
     if correlation == Correlation::ZERO || min == max {
-        return Ok(Box::new(UniformDelay { min, max }));
+        let text = format!("uniform:min={min},max={max}");
+        return Ok(Described::new(text, Box::new(UniformDelay { min, max })));
     }
     let span = max.saturating_sub(min).as_nanos() as f64;
     sampler.formula(Formula::Uniform(min.as_nanos() as f64, span))
@@ -246,10 +247,6 @@ impl DelayModel for UniformDelay {
     fn mean(&self) -> Nanos {
         let span = self.max.saturating_sub(self.min).as_nanos();
         self.min.saturating_add(Nanos::from_nanos(span / 2))
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "uniform:min={},max={}", self.min, self.max)
     }
 }
 

@@ -9,7 +9,7 @@ use super::DelayModel;
 use super::distributions::mean_and_stddev;
 use super::sampled::{CORRELATION, LOCATION, MAX, MIN, Points, Sampler};
 use crate::models::prelude::*;
-use crate::trace::{END, End, FILE, Quantity};
+use crate::trace::{END, End, Quantity};
 
 /// Unit of numbers without a unit.
 const UNIT: Param = Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
@@ -43,7 +43,7 @@ fn read_delays(
     })
 }
 
-pub(super) const SAMPLES: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const SAMPLES: Entry<Described<dyn DelayModel>> = Entry::new(
     "samples",
     "samples the empirical distribution of the delays in a file, with linearly interpolated \
      quantiles (Hyndman and Fan 1996, definition 7)",
@@ -62,7 +62,7 @@ pub(super) const SAMPLES: Entry<Box<dyn DelayModel>> = Entry::new(
     build_samples,
 );
 
-fn build_samples(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build_samples(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, SpecError> {
     let sampler = Sampler::new(arguments, &[])?;
     let mut delays = Vec::new();
     read_delays(arguments, &mut |delay| {
@@ -78,7 +78,7 @@ fn build_samples(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecE
     sampler.values(delays)
 }
 
-pub(super) const CDF: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const CDF: Entry<Described<dyn DelayModel>> = Entry::new(
     "cdf",
     "samples a distribution function given as points in a file, linearly interpolated; the first \
      delay is drawn with the first point's probability",
@@ -100,7 +100,7 @@ pub(super) const CDF: Entry<Box<dyn DelayModel>> = Entry::new(
     build_cdf,
 );
 
-fn build_cdf(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build_cdf(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, SpecError> {
     let sampler = Sampler::new(arguments, &[])?;
     let scale = scale(arguments)?;
     let mut points: Vec<(u64, u64)> = Vec::new();
@@ -154,7 +154,7 @@ fn read_point(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> R
     Ok(())
 }
 
-pub(super) const TABLE: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const TABLE: Entry<Described<dyn DelayModel>> = Entry::new(
     "table",
     "distribution of a tc .dist file: evenly spaced quantiles, in units of stddev/8192 from the \
      mean, linearly interpolated and truncated at 0",
@@ -180,7 +180,7 @@ pub(super) const TABLE: Entry<Box<dyn DelayModel>> = Entry::new(
 /// One standard deviation in a `tc` table (NETEM_DIST_SCALE).
 const SCALE: f64 = 8192.0;
 
-fn build_table(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build_table(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, SpecError> {
     let (mean, stddev) = mean_and_stddev(arguments)?;
     let sampler = Sampler::new(arguments, &[])?;
     let mut entries: Vec<i16> = Vec::new();
@@ -210,7 +210,7 @@ fn read_entries(line: &str, entries: &mut Vec<i16>) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) const PER_PACKET: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const PER_PACKET: Entry<Described<dyn DelayModel>> = Entry::new(
     "per-packet",
     "delays from a file in order, one per frame that reaches the medium (like Link'Em's delay \
      lists)",
@@ -229,7 +229,7 @@ pub(super) const PER_PACKET: Entry<Box<dyn DelayModel>> = Entry::new(
 /// Maximum number of delays: 256 MiB, or 512 MiB if any exceeds 4.29 s.
 const DELAYS_MAX: usize = 1 << 26;
 
-fn build_per_packet(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build_per_packet(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, SpecError> {
     let mut delays = Delays::Narrow(Vec::new());
     read_delays(arguments, &mut |delay| {
         if delays.len() == DELAYS_MAX {
@@ -241,13 +241,12 @@ fn build_per_packet(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, Sp
     if delays.len() == 0 {
         return Err(arguments.file_error("file", "no delays"));
     }
-    Ok(Box::new(PerPacket {
-        text: arguments.text(&[FILE, UNIT, END]),
+    Ok(arguments.described(Box::new(PerPacket {
         end: End::read(arguments)?,
         next: 0,
         last: Nanos::ZERO,
         delays: Arc::new(delays),
-    }))
+    })))
 }
 
 /// Delays in nanoseconds; most lists fit in 32 bits.
@@ -294,8 +293,6 @@ impl Delays {
 /// Delays in list order, one per frame.
 #[derive(Clone, Debug)]
 struct PerPacket {
-    /// The model's specification text.
-    text: String,
     end: End,
     /// Shared by clones.
     delays: Arc<Delays>,
@@ -341,9 +338,5 @@ impl DelayModel for PerPacket {
         }
         let sum: u128 = self.delays.iter().map(u128::from).sum();
         Nanos::from_nanos(((sum + count as u128 / 2) / count as u128) as u64)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

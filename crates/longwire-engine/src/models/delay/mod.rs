@@ -2,7 +2,7 @@
 
 use dyn_clone::DynClone;
 
-use crate::loader::{Hook, Loader};
+use crate::loader::Hook;
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::models::prelude::*;
 
@@ -16,14 +16,6 @@ mod sinusoid;
 pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
-
-    /// Binds the model to per-link state, which only plugins have.
-    ///
-    /// # Errors
-    /// If a plugin cannot be loaded.
-    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
-        Ok(())
-    }
 
     /// Draws the next frame's delay; the frame enters the medium at `frame.at`.
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos;
@@ -52,40 +44,29 @@ pub trait DelayModel: DynClone + fmt::Debug + Send + Sync {
 
     /// Returns the mean, for default queue limits and reports.
     fn mean(&self) -> Nanos;
-
-    /// Writes the model's specification text.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(DelayModel);
 
-impl PartModel for Box<dyn DelayModel> {
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        (**self).bind(loader)
-    }
-}
-
-impl Default for Box<dyn DelayModel> {
+impl Default for Described<dyn DelayModel> {
     /// No delay.
-    fn default() -> Box<dyn DelayModel> {
-        Box::new(ConstantDelay(Nanos::ZERO))
+    fn default() -> Described<dyn DelayModel> {
+        Nanos::ZERO.into()
     }
 }
 
-impl fmt::Display for dyn DelayModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe(f)
+impl From<Nanos> for Described<dyn DelayModel> {
+    /// Creates a constant delay.
+    fn from(delay: Nanos) -> Described<dyn DelayModel> {
+        Described::new(delay.to_string(), Box::new(ConstantDelay(delay)))
     }
 }
 
-const CONSTANT: Entry<Box<dyn DelayModel>> = Entry::new(
+const CONSTANT: Entry<Described<dyn DelayModel>> = Entry::new(
     "constant",
     "the same delay for every frame",
     &[Param::new("delay", Unit::Time).help("one-way propagation delay")],
-    |arguments| Ok(Box::new(ConstantDelay(arguments.required("delay")?))),
+    |arguments| Ok(arguments.required::<Nanos>("delay")?.into()),
 );
 
 /// A constant delay.
@@ -104,26 +85,18 @@ impl DelayModel for ConstantDelay {
     fn mean(&self) -> Nanos {
         self.0
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
 }
 
-const PLUGIN: Entry<Box<dyn DelayModel>> = Entry::new(
+const PLUGIN: Entry<Described<dyn DelayModel>> = Entry::new(
     NAME,
     "delays from a C plugin's delay hook",
     &[FILE, OWN],
-    |arguments| Ok(Box::new(PluginHook::load(arguments, Hook::Delay)?)),
+    |arguments| Ok(arguments.described(Box::new(PluginHook::load(arguments, Hook::Delay)?))),
 );
 
 impl DelayModel for PluginHook {
     fn start(&mut self, epoch: Nanos) {
         PluginHook::start(self, epoch);
-    }
-
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        PluginHook::bind(self, loader)
     }
 
     fn draw(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> Nanos {
@@ -145,14 +118,10 @@ impl DelayModel for PluginHook {
     fn mean(&self) -> Nanos {
         self.hints.delay_mean
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 /// Delay models.
-pub static KIND: Kind<Box<dyn DelayModel>> = Kind {
+pub static KIND: Kind<Described<dyn DelayModel>> = Kind {
     name: "delay",
     example: "20ms",
     entries: &[

@@ -13,8 +13,6 @@ const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "line
 /// Delays as a function of time since an epoch.
 #[derive(Clone, Debug)]
 struct DelaySchedule {
-    /// The model's specification text.
-    text: String,
     series: Series,
     /// Whether to interpolate linearly. The last entry interpolates to the first entry of the next
     /// lap, or holds.
@@ -26,17 +24,15 @@ struct DelaySchedule {
 
 fn scheduled(
     arguments: &Arguments<'_>,
-    params: &[Param],
     series: Series,
-) -> Result<Box<dyn DelayModel>, SpecError> {
-    Ok(Box::new(DelaySchedule {
-        text: arguments.text(params),
+) -> Result<Described<dyn DelayModel>, SpecError> {
+    Ok(arguments.described(Box::new(DelaySchedule {
         series,
         is_linear: arguments.choice(CHANGE.name)? == 1,
         end: End::read(arguments)?,
         epoch: Nanos::ZERO,
         cursor: Cursor::default(),
-    }))
+    })))
 }
 
 impl DelayModel for DelaySchedule {
@@ -91,10 +87,6 @@ impl DelayModel for DelaySchedule {
         let length = u128::from(self.series.length().as_nanos());
         Nanos::from_nanos(((areas.sum::<u128>() + length) / (2 * length)) as u64)
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
 }
 
 /// Interpolates at `gone` of `whole`, rounded to the nearest integer.
@@ -108,7 +100,7 @@ fn between(from: u64, to: u64, gone: u64, whole: u64) -> u64 {
     }
 }
 
-pub(super) const STEPS: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const STEPS: Entry<Described<dyn DelayModel>> = Entry::new(
     "steps",
     "delays that change at given times after the link starts; each frame gets the delay in force \
      when it enters the medium",
@@ -125,7 +117,7 @@ pub(super) const STEPS: Entry<Box<dyn DelayModel>> = Entry::new(
     build_steps,
 );
 
-fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build_steps(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, SpecError> {
     let refuse = |step: &str, message: &str| arguments.invalid(format!("at: '{step}': {message}"));
     let mut builder = SeriesBuilder::new(true);
     let mut last = None;
@@ -154,10 +146,10 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecErr
         let message = "end=stop needs at least two steps; a single step has no end";
         return Err(arguments.invalid(message));
     }
-    scheduled(arguments, STEPS.info.params, series)
+    scheduled(arguments, series)
 }
 
-pub(super) const TRACE: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const TRACE: Entry<Described<dyn DelayModel>> = Entry::new(
     "trace",
     "delays over time from a table, with times counted from the link's start; each frame gets the \
      delay in force when it enters the medium",
@@ -179,11 +171,7 @@ pub(super) const TRACE: Entry<Box<dyn DelayModel>> = Entry::new(
     ],
     |arguments| {
         let is_linear = arguments.choice(CHANGE.name)? == 1;
-        scheduled(
-            arguments,
-            TRACE.info.params,
-            read_delays(arguments, is_linear)?,
-        )
+        scheduled(arguments, read_delays(arguments, is_linear)?)
     },
 );
 

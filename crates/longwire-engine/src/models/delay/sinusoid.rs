@@ -8,7 +8,7 @@ use super::DelayModel;
 use crate::models::prelude::*;
 
 /// Registry entry.
-pub(super) const ENTRY: Entry<Box<dyn DelayModel>> = Entry::new(
+pub(super) const ENTRY: Entry<Described<dyn DelayModel>> = Entry::new(
     "sinusoid",
     "mean + amplitude·sin(2π t/period + phase), t from the link's start; models a satellite at \
      varying distance",
@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry<Box<dyn DelayModel>> = Entry::new(
     build,
 );
 
-fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
+fn build(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, SpecError> {
     let (mean, amplitude): (Nanos, Nanos) = (
         arguments.required("mean")?,
         arguments.required("amplitude")?,
@@ -37,21 +37,18 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn DelayModel>, SpecError> {
     if period == Nanos::ZERO {
         return Err(arguments.invalid("period=0; the minimum is 1ns"));
     }
-    Ok(Box::new(Sinusoid {
-        text: arguments.notation(&[]),
+    Ok(arguments.described(Box::new(Sinusoid {
         mean,
         amplitude,
         period,
         phase: arguments.read("phase", parse_real)?,
         epoch: Nanos::ZERO,
-    }))
+    })))
 }
 
 /// A sinusoid.
 #[derive(Clone, Debug)]
 struct Sinusoid {
-    /// The model's specification text.
-    text: String,
     mean: Nanos,
     amplitude: Nanos,
     period: Nanos,
@@ -84,9 +81,5 @@ impl DelayModel for Sinusoid {
 
     fn mean(&self) -> Nanos {
         self.mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -2,7 +2,7 @@
 
 use dyn_clone::DynClone;
 
-use crate::loader::{Hook, Loader};
+use crate::loader::Hook;
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::models::prelude::*;
 
@@ -26,14 +26,6 @@ pub trait LossModel: DynClone + fmt::Debug + Send + Sync {
 
     /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
-
-    /// Binds the model to per-link state, which only plugins have.
-    ///
-    /// # Errors
-    /// If a plugin cannot be loaded.
-    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
-        Ok(())
-    }
 
     /// Whether the model reads frame bytes, which requires super-packets to be segmented first.
     fn reads_bytes(&self) -> bool {
@@ -83,12 +75,6 @@ pub struct PlacedLoss {
     pub ecn: LossEcn,
     /// The model.
     pub model: Box<dyn LossModel>,
-}
-
-impl PartModel for PlacedLoss {
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        self.model.bind(loader)
-    }
 }
 
 impl fmt::Display for PlacedLoss {
@@ -141,10 +127,6 @@ const PLUGIN: Entry<PlacedLoss> = Entry::new(
 impl LossModel for PluginHook {
     fn start(&mut self, epoch: Nanos) {
         PluginHook::start(self, epoch);
-    }
-
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        PluginHook::bind(self, loader)
     }
 
     fn reads_bytes(&self) -> bool {

@@ -18,12 +18,12 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
         parameters::ecn("false"),
     ],
     |arguments| {
-        Ok(Queue::Managed(Box::new(Codel {
+        Ok(Queue::Managed(arguments.described(Box::new(Codel {
             limit: parameters::read_limit(arguments)?,
             law: CodelLaw::read(arguments)?,
             line: FrameLine::default(),
             state: CodelState::NEW,
-        })))
+        }))))
     },
 );
 
@@ -77,18 +77,6 @@ impl CodelLaw {
     fn next_drop(&self, t: Nanos, count: u32) -> Nanos {
         let step = self.interval.as_nanos() as f64 / libm::sqrt(f64::from(count));
         t.saturating_add(Nanos::from_nanos(step as u64))
-    }
-}
-
-impl fmt::Display for CodelLaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CodelLaw {
-            target,
-            interval,
-            mtu,
-            ecn,
-        } = self;
-        write!(f, "target={target},interval={interval},mtu={mtu},ecn={ecn}")
     }
 }
 
@@ -299,10 +287,5 @@ impl Discipline for Codel {
 
     fn limit(&self) -> QueueLimit {
         self.limit
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
-        write!(f, ",{}", self.law)
     }
 }

@@ -44,14 +44,16 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
         quantum: quantum.0.saturating_mul(u64::from(class.weight)),
         deficit: 0,
     });
-    Ok(Queue::Managed(Box::new(DeficitRoundRobin {
+    let model = DeficitRoundRobin {
         lines: lines.collect(),
         active: VecDeque::with_capacity(classes.list().len()),
         classes,
-        quantum,
         limit,
         in_turn: false,
-    })))
+    };
+    let pairs = arguments.pairs(["limit", "limit-bytes", "classes", "quantum"]);
+    let text = format!("drr:{pairs}");
+    Ok(Queue::Managed(Described::new(text, Box::new(model))))
 }
 
 /// Deficit round robin (Shreedhar and Varghese, IEEE/ACM Transactions on Networking, June 1996).
@@ -68,7 +70,6 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 #[derive(Clone, Debug)]
 struct DeficitRoundRobin {
     classes: Classes,
-    quantum: Bytes,
     /// Combined limit of all classes.
     limit: QueueLimit,
     lines: Vec<ClassLine>,
@@ -216,10 +217,5 @@ impl Discipline for DeficitRoundRobin {
 
     fn limit(&self) -> QueueLimit {
         self.classes.limit(&self.limit)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
-        write!(f, ",classes={},quantum={}", self.classes, self.quantum)
     }
 }

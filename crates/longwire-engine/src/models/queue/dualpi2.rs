@@ -36,25 +36,7 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
         TSHIFT,
         Param::with_default("mtu", Unit::Size, "1514b").help("longest frame, for limit-bytes"),
     ],
-    |arguments| {
-        let limit = parameters::read_limit(arguments)?;
-        let law = DualPi2Law::read(arguments)?;
-        Ok(Queue::Managed(Box::new(DualPi2 {
-            limit,
-            law,
-            alpha: law.alpha(),
-            beta: law.beta(),
-            classic_max: law.classic_max(),
-            low_latency: CountedLine::default(),
-            classic: CountedLine::default(),
-            ticks: Ticks::new(law.tupdate),
-            p: 0.0,
-            p_classic: 0.0,
-            p_coupled: 0.0,
-            delay_before: Nanos::ZERO,
-            owed: 0,
-        })))
-    },
+    build,
 );
 
 const TUPDATE: Param = Param::new("tupdate", Unit::Time).help(
@@ -77,89 +59,66 @@ enum DualScheduler {
     TimeShiftedFifo(Nanos),
 }
 
-/// Parameters of DualPI2 (RFC 9332, figure 2).
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct DualPi2Law {
-    /// Target delay of the classic queue.
-    pub target: Nanos,
-    /// Maximum expected round-trip time (`RTT_max`); not zero.
-    pub rtt_max: Nanos,
-    /// Update interval of the probabilities; not zero.
-    pub tupdate: Nanos,
-    /// Coupling factor `k`.
-    pub coupling: f64,
-    /// Delay above which L4S frames may be marked (`minTh`).
-    pub l4s_min: Nanos,
-    /// Range of delays over which the marking probability rises to 1 (`range`).
-    pub l4s_range: Nanos,
-    /// Number of queued L4S frames up to which none is marked for its delay (`Th_len`).
-    pub l4s_packets: Packets,
-    /// Scheduler for the two queues.
-    pub scheduler: DualScheduler,
-    /// Maximum frame length, used by a limit in bytes.
-    pub mtu: Bytes,
-}
-
 /// Maximum ticks for a probability of 1 to decay on an idle link. Bounds the computation after the
 /// longest pause to tens of milliseconds.
 const DRAIN_TICKS_MAX: f64 = 1e7;
 
-impl DualPi2Law {
-    fn read(arguments: &Arguments) -> Result<DualPi2Law, SpecError> {
-        let least = Nanos::from_micros(10);
-        let target = parameters::read_time(arguments, "target", Nanos::from_nanos(1))?;
-        let rtt_max = parameters::read_time(arguments, "rtt-max", least)?;
-        let tupdate = match arguments.word("tupdate") {
-            Some(_) => parameters::read_time(arguments, "tupdate", least)?,
-            None => target
-                .min(Nanos::from_nanos(rtt_max.as_nanos() / 3))
-                .max(least),
-        };
-        let weight = arguments.read("weight", parse_count)? as u32;
-        let law = DualPi2Law {
-            target,
-            rtt_max,
-            tupdate,
-            coupling: arguments.read("coupling", parse_real)?,
-            l4s_min: arguments.required("l4s-min")?,
-            l4s_range: arguments.required("l4s-range")?,
-            l4s_packets: arguments.required("l4s-packets")?,
-            scheduler: match arguments.choice("scheduler")? {
-                0 => DualScheduler::WeightedRoundRobin(weight),
-                _ => DualScheduler::TimeShiftedFifo(arguments.required("tshift")?),
-            },
-            mtu: arguments.required("mtu")?,
-        };
-        if law.alpha() * difference(target, Nanos::ZERO) * DRAIN_TICKS_MAX < 1.0 {
-            return Err(arguments.invalid(format!(
-                "target={target} and tupdate={tupdate} are too short for rtt-max={rtt_max}: the \
-                 controller would need more than 10 million updates to settle"
-            )));
-        }
-        Ok(law)
+fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
+    let limit = parameters::read_limit(arguments)?;
+    let least = Nanos::from_micros(10);
+    let target = parameters::read_time(arguments, "target", Nanos::from_nanos(1))?;
+    let rtt_max = parameters::read_time(arguments, "rtt-max", least)?;
+    let tupdate = match arguments.word("tupdate") {
+        Some(_) => parameters::read_time(arguments, "tupdate", least)?,
+        None => target
+            .min(Nanos::from_nanos(rtt_max.as_nanos() / 3))
+            .max(least),
+    };
+    let weight = arguments.read("weight", parse_count)? as u32;
+    let coupling = arguments.read("coupling", parse_real)?;
+    let (scheduler, of_scheduler) = match arguments.choice("scheduler")? {
+        0 => (DualScheduler::WeightedRoundRobin(weight), "weight"),
+        _ => (
+            DualScheduler::TimeShiftedFifo(arguments.required("tshift")?),
+            "tshift",
+        ),
+    };
+    let seconds = |time| difference(time, Nanos::ZERO);
+    let alpha = 0.1 * seconds(tupdate) / (seconds(rtt_max) * seconds(rtt_max));
+    let model = DualPi2 {
+        limit,
+        target,
+        coupling,
+        l4s_min: arguments.required("l4s-min")?,
+        l4s_range: arguments.required("l4s-range")?,
+        l4s_packets: arguments.required("l4s-packets")?,
+        scheduler,
+        mtu: arguments.required("mtu")?,
+        alpha,
+        beta: 0.3 / seconds(rtt_max),
+        classic_max: f64::min(1.0 / (coupling * coupling), 1.0),
+        low_latency: CountedLine::default(),
+        classic: CountedLine::default(),
+        ticks: Ticks::new(tupdate),
+        p: 0.0,
+        p_classic: 0.0,
+        p_coupled: 0.0,
+        delay_before: Nanos::ZERO,
+        owed: 0,
+    };
+    if alpha * seconds(target) * DRAIN_TICKS_MAX < 1.0 {
+        return Err(arguments.invalid(format!(
+            "target={target} and tupdate={tupdate} are too short for rtt-max={rtt_max}: the \
+             controller would need more than 10 million updates to settle"
+        )));
     }
-
-    /// Returns the integral gain, in Hz: `0.1 tupdate / rtt_max^2`.
-    fn alpha(&self) -> f64 {
-        let (tupdate, rtt_max) = self.seconds();
-        0.1 * tupdate / (rtt_max * rtt_max)
-    }
-
-    /// Returns the proportional gain, in Hz: `0.3 / rtt_max`.
-    fn beta(&self) -> f64 {
-        0.3 / self.seconds().1
-    }
-
-    /// Returns the probability above which ECN-capable classic frames are dropped too (`p_Cmax`):
-    /// `min(1 / k^2, 1)`.
-    fn classic_max(&self) -> f64 {
-        f64::min(1.0 / (self.coupling * self.coupling), 1.0)
-    }
-
-    fn seconds(&self) -> (f64, f64) {
-        let seconds = |time| difference(time, Nanos::ZERO);
-        (seconds(self.tupdate), seconds(self.rtt_max))
-    }
+    let l4s = ["coupling", "l4s-min", "l4s-range", "l4s-packets"];
+    let text = format!(
+        "dualpi2:{},tupdate={tupdate},{}",
+        arguments.pairs(["limit", "limit-bytes", "target", "rtt-max"]),
+        arguments.pairs(l4s.into_iter().chain(["scheduler", of_scheduler, "mtu"]))
+    );
+    Ok(Queue::Managed(Described::new(text, Box::new(model))))
 }
 
 /// DualPI2 (RFC 9332, appendix A with its second pass, figures 2, 3, 5, 7 and 8).
@@ -198,9 +157,25 @@ impl DualPi2Law {
 #[derive(Clone, Debug)]
 struct DualPi2 {
     limit: QueueLimit,
-    law: DualPi2Law,
+    /// Target delay of the classic queue.
+    target: Nanos,
+    /// Coupling factor `k`.
+    coupling: f64,
+    /// Delay above which L4S frames may be marked (`minTh`).
+    l4s_min: Nanos,
+    /// Range of delays over which the marking probability rises to 1 (`range`).
+    l4s_range: Nanos,
+    /// Number of queued L4S frames up to which none is marked for its delay (`Th_len`).
+    l4s_packets: Packets,
+    scheduler: DualScheduler,
+    /// Maximum frame length, used by a limit in bytes.
+    mtu: Bytes,
+    /// Integral gain, in Hz: `0.1 tupdate / rtt_max^2`.
     alpha: f64,
+    /// Proportional gain, in Hz: `0.3 / rtt_max`.
     beta: f64,
+    /// Probability above which ECN-capable classic frames are dropped too (`p_Cmax`):
+    /// `min(1 / k^2, 1)`.
     classic_max: f64,
     low_latency: CountedLine,
     classic: CountedLine,
@@ -255,12 +230,12 @@ impl DualPi2 {
         while let Some(tick) = self.ticks.take(now) {
             let (before, delay_before) = (self.p, self.delay_before);
             let delay = self.delay(tick);
-            let change = self.alpha * difference(delay, self.law.target)
+            let change = self.alpha * difference(delay, self.target)
                 + self.beta * difference(delay, delay_before);
             self.p = (self.p + change).clamp(0.0, 1.0);
             self.delay_before = delay;
             let calm = delay == Nanos::ZERO && delay_before == Nanos::ZERO && self.p == before;
-            let saturated = self.p == 1.0 && delay >= self.law.target;
+            let saturated = self.p == 1.0 && delay >= self.target;
             // Until the next event, delays only grow or stay 0. A settled state stays settled, so
             // an idle link costs only the ticks until it settles.
             if (calm || saturated)
@@ -269,7 +244,7 @@ impl DualPi2 {
                 self.delay_before = self.delay(last);
             }
         }
-        self.p_coupled = f64::min(self.p * self.law.coupling, 1.0);
+        self.p_coupled = f64::min(self.p * self.coupling, 1.0);
         self.p_classic = self.p * self.p;
     }
 
@@ -285,7 +260,7 @@ impl DualPi2 {
         );
         let (packets, bytes) = (low_packets.0 + packets.0, low_bytes.0 + bytes.0);
         // A frame longer than the MTU must not exceed the limit either.
-        let room = self.law.mtu.0.max(u64::from(len));
+        let room = self.mtu.0.max(u64::from(len));
         self.limit.packets.is_none_or(|most| packets < most.0)
             && self.limit.bytes.is_none_or(|most| bytes + room <= most.0)
     }
@@ -296,7 +271,7 @@ impl DualPi2 {
         if self.classic.line.is_empty() || self.low_latency.line.is_empty() {
             return self.classic.line.is_empty();
         }
-        match self.law.scheduler {
+        match self.scheduler {
             DualScheduler::WeightedRoundRobin(_) => self.owed <= 0,
             DualScheduler::TimeShiftedFifo(tshift) => {
                 let low_latency = self.low_latency.waited(now).saturating_add(tshift);
@@ -311,7 +286,7 @@ impl DualPi2 {
         let waiting = self.low_latency.line.occupancy().0;
         let mut frame = self.low_latency.line.pop()?;
         if self.p_coupled < 1.0 {
-            let native = if waiting > self.law.l4s_packets {
+            let native = if waiting > self.l4s_packets {
                 self.native(frame.sojourn(now))
             } else {
                 0.0
@@ -335,7 +310,7 @@ impl DualPi2 {
     /// `laqm()` in figure 5.
     #[inline]
     fn native(&self, delay: Nanos) -> f64 {
-        let (min, range) = (self.law.l4s_min, self.law.l4s_range);
+        let (min, range) = (self.l4s_min, self.l4s_range);
         if delay >= min.saturating_add(range) {
             1.0
         } else if delay > min {
@@ -391,7 +366,7 @@ impl Discipline for DualPi2 {
                 self.take_classic(context)
             };
             let Some(frame) = taken else { continue };
-            if both && let DualScheduler::WeightedRoundRobin(weight) = self.law.scheduler {
+            if both && let DualScheduler::WeightedRoundRobin(weight) = self.scheduler {
                 self.owed += if low_latency {
                     i64::from(frame.len)
                 } else {
@@ -415,24 +390,5 @@ impl Discipline for DualPi2 {
 
     fn limit(&self) -> QueueLimit {
         self.limit
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
-        let law = &self.law;
-        let (target, rtt_max, tupdate) = (law.target, law.rtt_max, law.tupdate);
-        write!(f, ",target={target},rtt-max={rtt_max},tupdate={tupdate}")?;
-        let (min, range, packets) = (law.l4s_min, law.l4s_range, law.l4s_packets);
-        write!(f, ",coupling={}", law.coupling)?;
-        write!(f, ",l4s-min={min},l4s-range={range},l4s-packets={packets}")?;
-        match law.scheduler {
-            DualScheduler::WeightedRoundRobin(weight) => {
-                write!(f, ",scheduler=wrr,weight={weight}")?;
-            }
-            DualScheduler::TimeShiftedFifo(tshift) => {
-                write!(f, ",scheduler=ts-fifo,tshift={tshift}")?;
-            }
-        }
-        write!(f, ",mtu={}", law.mtu)
     }
 }

@@ -85,10 +85,6 @@ impl Discipline for ManagedFifo {
     fn limit(&self) -> QueueLimit {
         self.limit
     }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.limit, f)
-    }
 }
 
 pub(super) const HEAD_DROP: Entry<Queue> = Entry::new(
@@ -97,9 +93,10 @@ pub(super) const HEAD_DROP: Entry<Queue> = Entry::new(
      earlier (Yin and Hluchyj 1990)",
     &[parameters::limit("1000p"), parameters::LIMIT_BYTES],
     |arguments| {
-        let limit = parameters::read_limit(arguments)?;
-        let line = FrameLine::default();
-        Ok(Queue::Managed(Box::new(HeadDrop { limit, line })))
+        Ok(Queue::Managed(arguments.described(Box::new(HeadDrop {
+            limit: parameters::read_limit(arguments)?,
+            line: FrameLine::default(),
+        }))))
     },
 );
 
@@ -136,10 +133,6 @@ impl Discipline for HeadDrop {
 
     fn limit(&self) -> QueueLimit {
         self.limit
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, HEAD_DROP.info.name, &self.limit)
     }
 }
 

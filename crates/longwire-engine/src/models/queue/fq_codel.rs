@@ -44,12 +44,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
         let message = format!("quantum={quantum} is too small; the minimum is {QUANTUM_MIN}");
         return Err(arguments.invalid(message));
     }
-    let law = FqCodelLaw {
-        codel: CodelLaw::read(arguments)?,
-        flows: arguments.read("flows", parse_count)? as u32,
-        quantum,
-        ce_threshold: arguments.optional("ce-threshold")?,
-    };
+    let flows = arguments.read("flows", parse_count)? as usize;
     let flow = Flow {
         line: PoolLine::EMPTY,
         codel: CodelState::NEW,
@@ -57,43 +52,25 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
         next: NONE,
         active: false,
     };
-    Ok(Queue::Managed(Box::new(FqCodel {
+    let model = FqCodel {
         limit: parameters::read_limit(arguments)?,
-        law,
+        law: CodelLaw::read(arguments)?,
+        quantum: quantum.0 as i64,
+        ce_threshold: arguments.optional("ce-threshold")?,
         pool: Pool::new(),
-        flows: vec![flow; law.flows as usize],
-        backlogs: vec![0; law.flows as usize],
+        flows: vec![flow; flows],
+        backlogs: vec![0; flows],
         new: FlowList::EMPTY,
         old: FlowList::EMPTY,
-    })))
-}
-
-/// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FqCodelLaw {
-    /// CoDel parameters of each queue.
-    pub codel: CodelLaw,
-    /// Number of queues, 1 to 65536.
-    pub flows: u32,
-    /// Quantum: bytes that a queue may send per turn; not zero.
-    pub quantum: Bytes,
-    /// Sojourn time above which ECN-capable frames are marked.
-    pub ce_threshold: Option<Nanos>,
-}
-
-impl FqCodelLaw {
-    /// Returns the queue index for a flow hash.
-    #[inline]
-    fn flow_of(&self, hash: u64) -> u32 {
-        let flows = u64::from(self.flows);
-        // A division would take a quarter of the time per arrival.
-        let is_power = flows.is_power_of_two();
-        (if is_power {
-            hash & (flows - 1)
-        } else {
-            hash % flows
-        }) as u32
-    }
+    };
+    let codel = ["limit", "limit-bytes", "target", "interval", "mtu", "ecn"];
+    let pairs = arguments.pairs(
+        codel
+            .into_iter()
+            .chain(["flows", "quantum", "ce-threshold"]),
+    );
+    let text = format!("fq-codel:{pairs}");
+    Ok(Queue::Managed(Described::new(text, Box::new(model))))
 }
 
 /// Maximum number of frames dropped together at a limit (RFC 8290, section 4.1).
@@ -124,7 +101,12 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 struct FqCodel {
     limit: QueueLimit,
-    law: FqCodelLaw,
+    /// CoDel parameters of each queue.
+    law: CodelLaw,
+    /// Bytes that a queue may send per turn; not zero.
+    quantum: i64,
+    /// Sojourn time above which ECN-capable frames are marked.
+    ce_threshold: Option<Nanos>,
     pool: Pool,
     flows: Vec<Flow>,
     /// Backlog of each queue in bytes; contiguous, for a fast search for the largest.
@@ -198,6 +180,18 @@ impl CodelLine for FlowLine<'_> {
 }
 
 impl FqCodel {
+    /// Returns the queue index for a flow hash.
+    #[inline]
+    fn flow_of(&self, hash: u64) -> u32 {
+        let flows = self.flows.len() as u64;
+        // A division would take a quarter of the time per arrival.
+        if flows.is_power_of_two() {
+            (hash & (flows - 1)) as u32
+        } else {
+            (hash % flows) as u32
+        }
+    }
+
     #[cold]
     fn drop_from_largest(&mut self, context: &mut QueueContext) {
         let mut largest = 0;
@@ -231,9 +225,8 @@ impl FqCodel {
             line: &mut flow.line,
             backlog: &mut self.backlogs[index as usize],
         };
-        let law = &self.law.codel;
-        let mut frame = flow.codel.dequeue(law, now, &mut line, context)?;
-        if let Some(threshold) = self.law.ce_threshold
+        let mut frame = flow.codel.dequeue(&self.law, now, &mut line, context)?;
+        if let Some(threshold) = self.ce_threshold
             && frame.sojourn(now) > threshold
         {
             frame.try_mark();
@@ -249,13 +242,13 @@ impl Discipline for FqCodel {
     }
 
     fn enqueue(&mut self, _now: Nanos, frame: QueuedFrame, context: &mut QueueContext) {
-        let index = self.law.flow_of(frame.flow);
+        let index = self.flow_of(frame.flow);
         let flow = &mut self.flows[index as usize];
         self.pool.push(&mut flow.line, frame);
         self.backlogs[index as usize] += u64::from(frame.len);
         if !flow.active {
             flow.active = true;
-            flow.credits = self.law.quantum.0 as i64;
+            flow.credits = self.quantum;
             self.new.push(&mut self.flows, index);
         }
         while context.exceeds(&self.limit) {
@@ -280,7 +273,7 @@ impl Discipline for FqCodel {
                 self.old.pop(&self.flows)
             };
             if exhausted {
-                self.flows[index as usize].credits += self.law.quantum.0 as i64;
+                self.flows[index as usize].credits += self.quantum;
                 self.old.push(&mut self.flows, index);
             } else if is_new {
                 // The queue is empty, but every old queue gets a turn first; otherwise, it could
@@ -314,20 +307,5 @@ impl Discipline for FqCodel {
 
     fn limit(&self) -> QueueLimit {
         self.limit
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
-        let FqCodelLaw {
-            codel,
-            flows,
-            quantum,
-            ce_threshold,
-        } = &self.law;
-        write!(f, ",{codel},flows={flows},quantum={quantum}")?;
-        match ce_threshold {
-            Some(threshold) => write!(f, ",ce-threshold={threshold}"),
-            None => Ok(()),
-        }
     }
 }

@@ -36,7 +36,7 @@ pub enum Queue {
     /// Tail-drop FIFO, decided on arrival from the departures of earlier frames.
     TailDrop(QueueLimit),
     /// Decides at dequeue.
-    Managed(Box<dyn Discipline>),
+    Managed(Described<dyn Discipline>),
 }
 
 impl Queue {
@@ -49,13 +49,11 @@ impl Queue {
     }
 }
 
-impl PartModel for Queue {}
-
 impl fmt::Display for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Queue::TailDrop(limit) => limit.fmt(f),
-            Queue::Managed(discipline) => discipline.describe(f),
+            Queue::Managed(discipline) => discipline.fmt(f),
         }
     }
 }
@@ -204,12 +202,6 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
 
     /// Returns the limit, for reports and memory sizing.
     fn limit(&self) -> QueueLimit;
-
-    /// Writes the discipline's specification text.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(Discipline);

@@ -53,22 +53,6 @@ pub(super) fn read_limit(arguments: &Arguments) -> Result<QueueLimit, SpecError>
     Ok(limit)
 }
 
-/// Writes the model's name, with `limit` and `limit-bytes` as the first parameters.
-pub(super) fn write_limit(
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-    limit: &QueueLimit,
-) -> fmt::Result {
-    f.write_str(name)?;
-    if let Some(packets) = limit.packets {
-        write!(f, ":limit={packets}")?;
-    }
-    if let Some(bytes) = limit.bytes {
-        write!(f, ",limit-bytes={bytes}")?;
-    }
-    Ok(())
-}
-
 /// Reads a Boolean.
 pub(super) fn read_bool(arguments: &Arguments, key: &'static str) -> Result<bool, SpecError> {
     Ok(arguments.choice(key)? == 0)

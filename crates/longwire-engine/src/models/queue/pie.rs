@@ -44,52 +44,29 @@ const MEAN_PACKET: Param = Param::with_default("mean-packet", Unit::Size, "1000b
     .help("packet length; nothing is dropped while the backlog is at most two packets long");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
-    let law = PieLaw {
+    let tupdate = parameters::read_time(arguments, "tupdate", Nanos::from_micros(10))?;
+    let max_burst = arguments.required("max-burst")?;
+    let ecn_threshold: Probability = arguments.required("ecn-threshold")?;
+    Ok(Queue::Managed(arguments.described(Box::new(Pie {
+        limit: parameters::read_limit(arguments)?,
         target: arguments.required("target")?,
-        tupdate: parameters::read_time(arguments, "tupdate", Nanos::from_micros(10))?,
+        tupdate,
         alpha: arguments.read("alpha", parse_real)?,
         beta: arguments.read("beta", parse_real)?,
-        max_burst: arguments.required("max-burst")?,
+        max_burst,
         mean_packet: arguments.required("mean-packet")?,
         ecn: parameters::read_bool(arguments, "ecn")?,
-        ecn_threshold: arguments.required("ecn-threshold")?,
-    };
-    Ok(Queue::Managed(Box::new(Pie {
-        text: arguments.notation(&[]),
-        limit: parameters::read_limit(arguments)?,
-        law,
-        ecn_threshold: law.ecn_threshold.as_f64(),
+        ecn_threshold: ecn_threshold.as_f64(),
         line: FrameLine::default(),
-        ticks: Ticks::new(law.tupdate),
+        ticks: Ticks::new(tupdate),
         delay: Nanos::ZERO,
         state: PieState {
             probability: 0.0,
             delay_before: Nanos::ZERO,
-            burst: law.max_burst,
+            burst: max_burst,
         },
         accumulated: 0.0,
-    })))
-}
-
-/// Parameters of PIE's control law.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct PieLaw {
-    /// Target delay (`QDELAY_REF`).
-    pub target: Nanos,
-    /// Update interval of the probability (`T_UPDATE`); not zero.
-    pub tupdate: Nanos,
-    /// Integral gain in Hz; not negative.
-    pub alpha: f64,
-    /// Proportional gain in Hz; not negative.
-    pub beta: f64,
-    /// Burst allowance: maximum burst that passes without drops (`MAX_BURST`).
-    pub max_burst: Nanos,
-    /// Mean packet size; no frame is dropped while at most two are queued (`MEAN_PKTSIZE`).
-    pub mean_packet: Bytes,
-    /// Whether ECN-capable frames are marked instead of dropped.
-    pub ecn: bool,
-    /// Probability above which ECN-capable frames are dropped too (`mark_ecnth`).
-    pub ecn_threshold: Probability,
+    }))))
 }
 
 /// Bounds on the probability accumulated since the last drop: no frame is dropped below the first,
@@ -124,10 +101,22 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
 #[derive(Clone, Debug)]
 struct Pie {
-    /// The model's specification text.
-    text: String,
     limit: QueueLimit,
-    law: PieLaw,
+    /// Target delay (`QDELAY_REF`).
+    target: Nanos,
+    /// Update interval of the probability (`T_UPDATE`); not zero.
+    tupdate: Nanos,
+    /// Integral gain in Hz; not negative.
+    alpha: f64,
+    /// Proportional gain in Hz; not negative.
+    beta: f64,
+    /// Burst allowance: maximum burst that passes without drops (`MAX_BURST`).
+    max_burst: Nanos,
+    /// Mean packet size; no frame is dropped while at most two are queued (`MEAN_PKTSIZE`).
+    mean_packet: Bytes,
+    /// Whether ECN-capable frames are marked instead of dropped.
+    ecn: bool,
+    /// Probability above which ECN-capable frames are dropped too (`mark_ecnth`).
     ecn_threshold: f64,
     line: FrameLine,
     ticks: Ticks,
@@ -176,8 +165,8 @@ impl Pie {
             delay_before,
             burst,
         } = self.state;
-        let mut p = self.law.alpha * difference(self.delay, self.law.target)
-            + self.law.beta * difference(self.delay, delay_before);
+        let mut p = self.alpha * difference(self.delay, self.target)
+            + self.beta * difference(self.delay, delay_before);
         p /= match probability {
             low if low < 0.000001 => 2048.0,
             low if low < 0.00001 => 512.0,
@@ -197,19 +186,19 @@ impl Pie {
         PieState {
             probability: probability.clamp(0.0, 1.0),
             delay_before: self.delay,
-            burst: burst.saturating_sub(self.law.tupdate),
+            burst: burst.saturating_sub(self.tupdate),
         }
     }
 
     /// Whether a delay is below half the target.
     fn is_short(&self, delay: Nanos) -> bool {
-        delay.saturating_mul(2) < self.law.target
+        delay.saturating_mul(2) < self.target
     }
 
     /// Whether to drop or mark the arriving frame (`drop_early()`).
     fn drops_early(&mut self, context: &mut QueueContext) -> bool {
         let probability = self.state.probability;
-        let few = self.line.occupancy().1.0 <= 2 * self.law.mean_packet.0;
+        let few = self.line.occupancy().1.0 <= 2 * self.mean_packet.0;
         if self.is_short(self.state.delay_before) && probability < 0.2 || few {
             return false;
         }
@@ -230,7 +219,7 @@ impl Discipline for Pie {
     }
 
     fn reads(&self) -> HeaderFields {
-        parameters::read_for_marks(self.law.ecn)
+        parameters::read_for_marks(self.ecn)
     }
 
     fn enqueue(&mut self, now: Nanos, mut frame: QueuedFrame, context: &mut QueueContext) {
@@ -245,11 +234,11 @@ impl Discipline for Pie {
             ..
         } = self.state;
         if probability == 0.0 && self.is_short(self.delay) && self.is_short(delay_before) {
-            self.state.burst = self.law.max_burst;
+            self.state.burst = self.max_burst;
         }
         if self.state.burst == Nanos::ZERO && self.drops_early(context) {
             self.accumulated = 0.0;
-            let marks = self.law.ecn && probability < self.ecn_threshold;
+            let marks = self.ecn && probability < self.ecn_threshold;
             if !(marks && frame.try_mark()) {
                 return context.dropped(&frame, DropReason::Aqm);
             }
@@ -274,9 +263,5 @@ impl Discipline for Pie {
 
     fn limit(&self) -> QueueLimit {
         self.limit
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -36,12 +36,15 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
         return Err(arguments.invalid("classes have an order, not weights; for weights, use drr"));
     }
     let lines = classes.list().iter().map(|_| FrameLine::default());
-    Ok(Queue::Managed(Box::new(Priority {
+    let model = Priority {
         lines: lines.collect(),
         classes,
         limit,
         waiting: 0,
-    })))
+    };
+    let pairs = arguments.pairs(["limit", "limit-bytes", "classes"]);
+    let text = format!("priority:{pairs}");
+    Ok(Queue::Managed(Described::new(text, Box::new(model))))
 }
 
 /// Strict priority. Code points determine the class; frames without IP, or without a VLAN tag, have
@@ -126,10 +129,5 @@ impl Discipline for Priority {
 
     fn limit(&self) -> QueueLimit {
         self.classes.limit(&self.limit)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
-        write!(f, ",classes={}", self.classes)
     }
 }

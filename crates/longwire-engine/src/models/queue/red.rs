@@ -36,26 +36,7 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
         ),
         parameters::ecn("false"),
     ],
-    |arguments| {
-        let limit = parameters::read_limit(arguments)?;
-        let law = RedLaw::read(arguments)?;
-        let packet = law.packet.0 as f64;
-        let unit = if law.in_bytes { packet } else { 1.0 };
-        Ok(Queue::Managed(Box::new(Red {
-            limit,
-            law,
-            line: FrameLine::default(),
-            min: law.min.0 as f64 * unit,
-            max: law.max.0 as f64 * unit,
-            weight: WEIGHT,
-            decay: 0.0,
-            maxp: law.maxp.as_f64(),
-            average: 0.0,
-            count: -1,
-            idle_since: Nanos::ZERO,
-            ticks: Ticks::new(INTERVAL),
-        })))
-    },
+    build,
 );
 
 const MIN: Param = Param::with_default("min", Unit::Packets, "5p")
@@ -70,58 +51,51 @@ const MAXP: Param = Param::with_default("maxp", Unit::Probability, "10%")
 const PACKET: Param = Param::with_default("packet", Unit::Size, "1000b")
     .help("mean packet length, used for idle periods, weights and unit=bytes");
 
-/// Parameters of RED's control law.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct RedLaw {
-    /// Average queue below which no frame is dropped.
-    pub min: Packets,
-    /// Average queue at which the probability is `maxp`; at least `min`, and not zero.
-    pub max: Packets,
-    /// Probability at `max`; the initial value if `adaptive`.
-    pub maxp: Probability,
-    /// Weight of a new sample in the average, 0 to 1.
-    pub weight: Option<f64>,
-    /// Whether the probability continues to rise above `max`.
-    pub gentle: bool,
-    /// Whether `maxp` adapts.
-    pub adaptive: bool,
-    /// Whether the queue and the drop probability are counted in bytes.
-    pub in_bytes: bool,
-    /// Mean packet size; not zero.
-    pub packet: Bytes,
-    /// Rate used to convert idle time to packets.
-    pub bandwidth: Option<BitRate>,
-    /// Whether ECN-capable frames are marked instead of dropped.
-    pub ecn: bool,
-}
-
-impl RedLaw {
-    fn read(arguments: &Arguments) -> Result<RedLaw, SpecError> {
-        let weight = arguments.word("weight");
-        let weight = weight.map(|_| arguments.read("weight", parse_ratio));
-        let law = RedLaw {
-            min: arguments.required::<Packets>("min")?,
-            max: arguments.required::<Packets>("max")?,
-            maxp: arguments.required::<Probability>("maxp")?,
-            weight: weight.transpose()?,
-            gentle: parameters::read_bool(arguments, "gentle")?,
-            adaptive: parameters::read_bool(arguments, "adaptive")?,
-            in_bytes: arguments.choice("unit")? == 1,
-            packet: parameters::read_size(arguments, "packet")?,
-            bandwidth: arguments.optional("bandwidth")?,
-            ecn: parameters::read_bool(arguments, "ecn")?,
-        };
-        if law.max < law.min {
-            return Err(arguments.invalid("max is below min; a common value is 3·min"));
-        }
-        if law.max == Packets(0) {
-            return Err(arguments.invalid("max=0p drops all frames; the minimum is max=1p"));
-        }
-        if law.weight == Some(0.0) {
-            return Err(arguments.invalid("weight=0 freezes the average; a common value is 0.002"));
-        }
-        Ok(law)
+fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
+    let limit = parameters::read_limit(arguments)?;
+    let weight = arguments.word("weight");
+    let weight = weight.map(|_| arguments.read("weight", parse_ratio));
+    let weight = weight.transpose()?;
+    let (min, max): (Packets, Packets) = (arguments.required("min")?, arguments.required("max")?);
+    if max < min {
+        return Err(arguments.invalid("max is below min; a common value is 3·min"));
     }
+    if max == Packets(0) {
+        return Err(arguments.invalid("max=0p drops all frames; the minimum is max=1p"));
+    }
+    if weight == Some(0.0) {
+        return Err(arguments.invalid("weight=0 freezes the average; a common value is 0.002"));
+    }
+    let in_bytes = arguments.choice("unit")? == 1;
+    let packet = parameters::read_size(arguments, "packet")?.0 as f64;
+    let unit = if in_bytes { packet } else { 1.0 };
+    let model = Red {
+        limit,
+        given_weight: weight,
+        gentle: parameters::read_bool(arguments, "gentle")?,
+        adaptive: parameters::read_bool(arguments, "adaptive")?,
+        in_bytes,
+        packet,
+        bandwidth: arguments.optional("bandwidth")?,
+        ecn: parameters::read_bool(arguments, "ecn")?,
+        line: FrameLine::default(),
+        min: min.0 as f64 * unit,
+        max: max.0 as f64 * unit,
+        weight: WEIGHT,
+        decay: 0.0,
+        maxp: arguments.required::<Probability>("maxp")?.as_f64(),
+        average: 0.0,
+        count: -1,
+        idle_since: Nanos::ZERO,
+        ticks: Ticks::new(INTERVAL),
+    };
+    let text = format!(
+        "red:{}{},{}",
+        arguments.pairs(["limit", "limit-bytes", "min", "max", "maxp"]),
+        weight.map_or(String::new(), |weight| format!(",weight={weight}")),
+        arguments.pairs(["gentle", "adaptive", "unit", "packet", "bandwidth", "ecn"])
+    );
+    Ok(Queue::Managed(Described::new(text, Box::new(model))))
 }
 
 /// Weight recommended in the 1993 paper (section 6).
@@ -165,10 +139,26 @@ const INTERVAL: Nanos = Nanos::from_millis(500);
 #[derive(Clone, Debug)]
 struct Red {
     limit: QueueLimit,
-    law: RedLaw,
+    /// Weight of a new sample in the average, if specified.
+    given_weight: Option<f64>,
+    /// Whether the probability continues to rise above `max`.
+    gentle: bool,
+    /// Whether `maxp` adapts.
+    adaptive: bool,
+    /// Whether the queue and the drop probability are counted in bytes.
+    in_bytes: bool,
+    /// Mean packet size in bytes; not zero.
+    packet: f64,
+    /// Rate used to convert idle time to packets.
+    bandwidth: Option<BitRate>,
+    /// Whether ECN-capable frames are marked instead of dropped.
+    ecn: bool,
     line: FrameLine,
+    /// Average queue below which no frame is dropped.
     min: f64,
+    /// Average queue at which the probability is `maxp`.
     max: f64,
+    /// Weight of a new sample in the average, 0 to 1.
     weight: f64,
     /// ln(1 - weight) per nanosecond of an empty queue.
     decay: f64,
@@ -211,7 +201,7 @@ impl Red {
             self.idle_since = now;
         } else {
             let (packets, bytes) = self.line.occupancy();
-            let waiting = if self.law.in_bytes {
+            let waiting = if self.in_bytes {
                 bytes.0 as f64
             } else {
                 packets.0 as f64
@@ -224,13 +214,13 @@ impl Red {
     fn base_probability(&self, len: u32) -> Option<f64> {
         let base = if self.average < self.max {
             self.maxp * (self.average - self.min) / (self.max - self.min)
-        } else if self.law.gentle && self.average < 2.0 * self.max {
+        } else if self.gentle && self.average < 2.0 * self.max {
             self.maxp + (1.0 - self.maxp) * (self.average - self.max) / self.max
         } else {
             return None;
         };
-        Some(if self.law.in_bytes {
-            base * f64::from(len) / self.law.packet.0 as f64
+        Some(if self.in_bytes {
+            base * f64::from(len) / self.packet
         } else {
             base
         })
@@ -258,7 +248,7 @@ impl Red {
     /// Processes the ticks due at `now`.
     #[inline]
     fn adapt(&mut self, now: Nanos) {
-        if self.law.adaptive && self.ticks.due(now) {
+        if self.adaptive && self.ticks.due(now) {
             self.adapt_late(now);
         }
     }
@@ -306,12 +296,12 @@ impl Red {
 
 impl Discipline for Red {
     fn start(&mut self, facts: &LinkFacts) {
-        let rate = self.law.bandwidth.or(facts.rate);
+        let rate = self.bandwidth.or(facts.rate);
         let rate = rate.map_or(BANDWIDTH, BitRate::bits_per_sec) as f64;
-        let packets_per_sec = rate / (self.law.packet.0 as f64 * 8.0);
-        self.weight = match self.law.weight {
+        let packets_per_sec = rate / (self.packet * 8.0);
+        self.weight = match self.given_weight {
             Some(weight) => weight,
-            None if self.law.adaptive => -libm::expm1(-1.0 / packets_per_sec),
+            None if self.adaptive => -libm::expm1(-1.0 / packets_per_sec),
             None => WEIGHT,
         };
         self.decay = libm::log1p(-self.weight) * packets_per_sec / 1e9;
@@ -320,7 +310,7 @@ impl Discipline for Red {
     }
 
     fn reads(&self) -> HeaderFields {
-        parameters::read_for_marks(self.law.ecn)
+        parameters::read_for_marks(self.ecn)
     }
 
     fn enqueue(&mut self, now: Nanos, mut frame: QueuedFrame, context: &mut QueueContext) {
@@ -329,7 +319,7 @@ impl Discipline for Red {
         let decision = self.decide(frame.len, context);
         let passes = match decision {
             Decision::Pass => true,
-            Decision::Signal => self.law.ecn && frame.try_mark(),
+            Decision::Signal => self.ecn && frame.try_mark(),
             Decision::Drop => false,
         };
         if !passes {
@@ -357,24 +347,5 @@ impl Discipline for Red {
 
     fn limit(&self) -> QueueLimit {
         self.limit
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parameters::write_limit(f, ENTRY.info.name, &self.limit)?;
-        let law = &self.law;
-        write!(f, ",min={},max={},maxp={}", law.min, law.max, law.maxp)?;
-        if let Some(weight) = law.weight {
-            write!(f, ",weight={weight}")?;
-        }
-        let unit = if law.in_bytes { "bytes" } else { "packets" };
-        let (gentle, adaptive, packet) = (law.gentle, law.adaptive, law.packet);
-        write!(
-            f,
-            ",gentle={gentle},adaptive={adaptive},unit={unit},packet={packet}"
-        )?;
-        if let Some(bandwidth) = law.bandwidth {
-            write!(f, ",bandwidth={bandwidth}")?;
-        }
-        write!(f, ",ecn={}", law.ecn)
     }
 }

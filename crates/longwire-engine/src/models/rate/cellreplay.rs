@@ -51,7 +51,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let schedule = schedule.map_err(|message| arguments.file_error("opportunities", message))?;
     let pause: Nanos = arguments.required("pause")?;
     let (size, overhead) = sizes(arguments)?;
-    Ok(Rate::Model(Box::new(CellReplay {
+    let model = CellReplay {
         light: Light::new(trains, pause, size),
         heavy: Opportunities::new(schedule, size, true),
         overhead,
@@ -60,8 +60,11 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         heavy_until: None,
         delivers: arguments.choice(BASE_DELAY.name)? == 1,
         delivered: Nanos::ZERO,
-        text: arguments.text(ENTRY.info.params),
-    })))
+    };
+    Ok(Rate::Model(Described::new(
+        arguments.text(),
+        Box::new(model),
+    )))
 }
 
 /// Packets pass through two queues. The light queue assigns packets to opportunities in a train.
@@ -83,8 +86,6 @@ struct CellReplay {
     delivers: bool,
     /// Time at which the last packet leaves the model, including the base delay.
     delivered: Nanos,
-    /// The model's specification text.
-    text: String,
 }
 
 impl RateModel for CellReplay {
@@ -127,10 +128,6 @@ impl RateModel for CellReplay {
     /// Returns the mean rate under load.
     fn mean(&self) -> Option<BitRate> {
         self.heavy.mean()
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

@@ -52,13 +52,14 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         _ => End::Stop,
     };
     let (size, overhead) = sizes(arguments)?;
-    let text = arguments.text(ENTRY.info.params);
-    let opportunities = Opportunities::new(schedule, size, end == End::Loop);
-    Ok(Rate::Model(Box::new(Mahimahi {
-        opportunities,
+    let model = Mahimahi {
+        opportunities: Opportunities::new(schedule, size, end == End::Loop),
         overhead,
-        text,
-    })))
+    };
+    Ok(Rate::Model(Described::new(
+        arguments.text(),
+        Box::new(model),
+    )))
 }
 
 /// Reads [`OPPORTUNITY`] and [`OVERHEAD`].
@@ -83,17 +84,14 @@ pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
 pub(crate) struct Mahimahi {
     opportunities: Opportunities,
     overhead: i64,
-    /// The model's specification text.
-    text: String,
 }
 
 impl Mahimahi {
     /// Creates a link with mahimahi's opportunity size and overhead.
-    pub fn usual(schedule: OpportunitySchedule, end: End, text: String) -> Mahimahi {
+    pub fn usual(schedule: OpportunitySchedule, end: End) -> Mahimahi {
         Mahimahi {
             opportunities: Opportunities::new(schedule, SIZE_USUAL, end == End::Loop),
             overhead: OVERHEAD_USUAL,
-            text,
         }
     }
 }
@@ -117,10 +115,6 @@ impl RateModel for Mahimahi {
 
     fn mean(&self) -> Option<BitRate> {
         self.opportunities.mean()
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

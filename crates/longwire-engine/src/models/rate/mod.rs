@@ -4,7 +4,7 @@ use core::{fmt, mem};
 
 use dyn_clone::DynClone;
 
-use crate::loader::{Hook, Loader};
+use crate::loader::Hook;
 use crate::models::framing::Framing;
 use crate::models::plugin::{FILE, NAME, OWN, PluginHook};
 use crate::models::prelude::*;
@@ -33,7 +33,7 @@ pub enum Rate {
     /// Fixed rate.
     Fixed(BitRate),
     /// Rate model.
-    Model(Box<dyn RateModel>),
+    Model(Described<dyn RateModel>),
 }
 
 /// A rate that varies or is intermittent.
@@ -44,14 +44,6 @@ pub enum Rate {
 pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
     /// Called once, before any other method. `epoch` is the origin of schedules.
     fn start(&mut self, _epoch: Nanos) {}
-
-    /// Binds the model to per-link state, which only plugins have.
-    ///
-    /// # Errors
-    /// If a plugin cannot be loaded.
-    fn bind(&mut self, _loader: &dyn Loader) -> Result<(), SpecError> {
-        Ok(())
-    }
 
     /// Returns the earliest time, at or after `from`, at which the link may dequeue the next frame,
     /// such as the start of a slot. Called once per frame or aggregate. [`Nanos::MAX`] means never.
@@ -100,12 +92,6 @@ pub trait RateModel: DynClone + fmt::Debug + Send + Sync {
 
     /// Returns the mean rate, for default queue limits and reports; `None` if unknown.
     fn mean(&self) -> Option<BitRate>;
-
-    /// Writes the model's specification text.
-    ///
-    /// # Errors
-    /// If writing to `f` fails.
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
 dyn_clone::clone_trait_object!(RateModel);
@@ -156,15 +142,6 @@ impl Rate {
     }
 }
 
-impl PartModel for Rate {
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        match self {
-            Rate::Unlimited | Rate::Fixed(_) => Ok(()),
-            Rate::Model(model) => model.bind(loader),
-        }
-    }
-}
-
 impl From<Option<BitRate>> for Rate {
     fn from(rate: Option<BitRate>) -> Rate {
         rate.map_or(Rate::Unlimited, Rate::Fixed)
@@ -176,7 +153,7 @@ impl fmt::Display for Rate {
         match self {
             Rate::Unlimited => f.write_str("unlimited"),
             Rate::Fixed(rate) => rate.fmt(f),
-            Rate::Model(model) => model.describe(f),
+            Rate::Model(model) => model.fmt(f),
         }
     }
 }
@@ -208,7 +185,7 @@ impl Transmitter {
         let (fixed, model) = match rate {
             Rate::Unlimited => (None, None),
             Rate::Fixed(rate) => (Some(rate), None),
-            Rate::Model(model) => (None, Some(model)),
+            Rate::Model(model) => (None, Some(model.model)),
         };
         Transmitter {
             exact: Serializer::new(fixed, framing),
@@ -465,20 +442,14 @@ const PLUGIN: Entry<Rate> = Entry::new(
     "departures from a C plugin's ready and depart hooks",
     &[FILE, OWN],
     |arguments| {
-        Ok(Rate::Model(Box::new(PluginHook::load(
-            arguments,
-            Hook::Rate,
-        )?)))
+        let hook = PluginHook::load(arguments, Hook::Rate)?;
+        Ok(Rate::Model(arguments.described(Box::new(hook))))
     },
 );
 
 impl RateModel for PluginHook {
     fn start(&mut self, epoch: Nanos) {
         PluginHook::start(self, epoch);
-    }
-
-    fn bind(&mut self, loader: &dyn Loader) -> Result<(), SpecError> {
-        PluginHook::bind(self, loader)
     }
 
     fn ready(&mut self, from: Nanos, stream: &mut Stream) -> Nanos {
@@ -498,10 +469,6 @@ impl RateModel for PluginHook {
     /// Returns the plugin's hint, which may be inexact.
     fn mean(&self) -> Option<BitRate> {
         self.hints.rate_mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -108,8 +108,6 @@ impl LinearRamp {
 #[derive(Clone, Debug)]
 pub struct Ramps {
     mean: Option<BitRate>,
-    /// The model's specification text.
-    text: String,
     ramps: Vec<LinearRamp>,
     /// Rate after the last ramp, unless the ramps repeat.
     last: u64,
@@ -136,12 +134,7 @@ impl Ramps {
     ///
     /// # Errors
     /// If a ramp sends more than can be counted exactly.
-    pub fn new(
-        steps: &[Step],
-        period: Option<Nanos>,
-        mean: u64,
-        text: String,
-    ) -> Result<Ramps, String> {
+    pub fn new(steps: &[Step], period: Option<Nanos>, mean: u64) -> Result<Ramps, String> {
         let mut ramps = Vec::with_capacity(steps.len());
         let back = period.map(|period| Step {
             time: period.as_nanos(),
@@ -161,7 +154,6 @@ impl Ramps {
         let halves = |ramp: &LinearRamp| ramp.total / u128::from(ramp.span);
         Ok(Ramps {
             mean: BitRate::from_bits_per_sec(mean),
-            text,
             lap_halves: ramps.iter().map(halves).sum(),
             ramps,
             last: steps[steps.len() - 1].rate,
@@ -355,9 +347,5 @@ impl RateModel for Ramps {
 
     fn mean(&self) -> Option<BitRate> {
         self.mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -66,8 +66,8 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let mean = mean_of(&steps, period, linear);
     let text = text_of(&steps, period, linear);
     if linear {
-        let ramps = Ramps::new(&steps, period, mean, text).map_err(invalid)?;
-        return Ok(Rate::Model(Box::new(ramps)));
+        let ramps = Ramps::new(&steps, period, mean).map_err(invalid)?;
+        return Ok(Rate::Model(Described::new(text, Box::new(ramps))));
     }
     let mut rows = SeriesBuilder::default();
     for step in &steps {
@@ -168,7 +168,7 @@ pub(super) const TRACE: Entry<Rate> = Entry::new(
 
 fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     let end = End::read(arguments)?;
-    let text = arguments.text(TRACE.info.params);
+    let text = arguments.text();
     match trace::read(arguments, Quantity::Rate, false)? {
         Contents::Series(series, _) => {
             // Mean over the trace, or over its infinite continuation.
@@ -185,8 +185,8 @@ fn build_trace(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
                                end=stop";
                 return Err(arguments.invalid(message));
             }
-            let model = Mahimahi::usual(schedule, end, text);
-            Ok(Rate::Model(Box::new(model)))
+            let model = Mahimahi::usual(schedule, end);
+            Ok(Rate::Model(Described::new(text, Box::new(model))))
         }
         Contents::Trains(_) | Contents::Patterns(..) => {
             Err(arguments.file_error(trace::FILE.name, "no rates"))

@@ -36,18 +36,20 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     if caps.packets == Some(Packets(0)) || caps.bytes == Some(Bytes(0)) {
         return Err(arguments.invalid("a slot of 0 passes no frames; the minimum is 1p or 1b"));
     }
-    Ok(Rate::Model(Box::new(Slots {
+    Ok(Rate::Model(arguments.described(Box::new(Slots {
         wait: read_wait(arguments, text)?,
-        text: arguments.notation(&[]),
         caps,
         line: Serializer::new(arguments.optional("rate")?, Framing::NONE),
         until: None,
         left: Left::default(),
-    })))
+    }))))
 }
 
 /// Reads the distribution of slot intervals.
-fn read_wait(arguments: &Arguments<'_>, text: &str) -> Result<Box<dyn DelayModel>, SpecError> {
+fn read_wait(
+    arguments: &Arguments<'_>,
+    text: &str,
+) -> Result<Described<dyn DelayModel>, SpecError> {
     let range = text.split_once("..").filter(|_| !text.contains(':'));
     let model = match range {
         Some((min, max)) => format!("uniform:min={min},max={max}"),
@@ -116,9 +118,7 @@ struct Left {
 /// a rate, frames that arrive while the slot is sending belong to it.
 #[derive(Clone, Debug)]
 struct Slots {
-    wait: Box<dyn DelayModel>,
-    /// The model's specification text.
-    text: String,
+    wait: Described<dyn DelayModel>,
     caps: Caps,
     /// Transmitter within a slot.
     line: Serializer,
@@ -190,9 +190,5 @@ impl RateModel for Slots {
         let time = u128::from(self.wait.mean().as_nanos()) + sending;
         let mean = u64::try_from(work / time).unwrap_or(u64::MAX);
         BitRate::from_bits_per_sec(mean.clamp(1, BitRate::MAX.bits_per_sec()))
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -39,7 +39,13 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         let message = format!("guard={guard} leaves no time in slot={slot}");
         return Err(arguments.invalid(message));
     }
-    Ok(Rate::Model(Box::new(Tdm {
+    let text = format!(
+        "tdm:{},guard={},{}",
+        arguments.pairs(["rate", "period", "slot", "offset"]),
+        Nanos::from_nanos(guard),
+        arguments.pairs(["partial"])
+    );
+    let model = Tdm {
         rate: arguments.required("rate")?,
         period,
         slot,
@@ -50,7 +56,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         begin: 0,
         at: 0,
         carry: 0,
-    })))
+    };
+    Ok(Rate::Model(Described::new(text, Box::new(model))))
 }
 
 /// Exact: the last departure is at `at + carry / rate`.
@@ -184,19 +191,5 @@ impl RateModel for Tdm {
         let bits = u128::from(self.rate.bits_per_sec()) * u128::from(self.open());
         let rounded = (bits + u128::from(self.period / 2)) / u128::from(self.period);
         BitRate::from_bits_per_sec(rounded as u64)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = Nanos::from_nanos;
-        write!(
-            f,
-            "tdm:rate={},period={},slot={},offset={},guard={},partial={}",
-            self.rate,
-            time(self.period),
-            time(self.slot),
-            time(self.offset),
-            time(self.guard),
-            if self.whole { "whole" } else { "fragment" }
-        )
     }
 }

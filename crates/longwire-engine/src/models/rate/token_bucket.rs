@@ -34,7 +34,6 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     }
     let tick: Nanos = arguments.required("tick")?;
     let bucket = TokenBucket {
-        text: arguments.notation(&[]),
         tokens: RateClock::new(rate),
         line: peak.map(|peak| OutputLine::new(rate, peak)),
         full: RateClock::new(rate).time(burst.0 * 8),
@@ -42,7 +41,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         epoch: 0,
         full_at: Moment::ZERO,
     };
-    Ok(Rate::Model(Box::new(bucket)))
+    Ok(Rate::Model(arguments.described(Box::new(bucket))))
 }
 
 /// An exact instant or duration on a clock for `rate`: `nanos + part / rate`, with `part < rate`.
@@ -161,8 +160,6 @@ impl OutputLine {
 /// rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Clone, Debug)]
 struct TokenBucket {
-    /// The model's specification text.
-    text: String,
     tokens: RateClock,
     /// Output line after the bucket, unless infinitely fast.
     line: Option<OutputLine>,
@@ -221,9 +218,5 @@ impl RateModel for TokenBucket {
 
     fn mean(&self) -> Option<BitRate> {
         Some(self.tokens.rate)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -100,8 +100,6 @@ impl RateSource for SeriesSource {
 struct Varying<S> {
     source: S,
     mean: Option<BitRate>,
-    /// The model's specification text.
-    text: String,
     epoch: u64,
     /// Current stretch, and the time of its lookup. All earlier time was used or had rate 0.
     stretch: RateStretch,
@@ -172,17 +170,17 @@ impl<S: RateSource> Varying<S> {
 
 /// Creates a rate model from a source, its long-term mean in bit/s and its specification text.
 pub(super) fn varying(source: impl RateSource, mean: u64, text: String) -> Rate {
-    Rate::Model(Box::new(Varying {
+    let model = Varying {
         source,
         mean: BitRate::from_bits_per_sec(mean),
-        text,
         epoch: 0,
         stretch: RateStretch { end: 0, rate: 0 },
         found: 0,
         at: 0,
         carry: 0,
         left: 0,
-    }))
+    };
+    Rate::Model(Described::new(text, Box::new(model)))
 }
 
 impl<S: RateSource> RateModel for Varying<S> {
@@ -266,10 +264,6 @@ impl<S: RateSource> RateModel for Varying<S> {
 
     fn mean(&self) -> Option<BitRate> {
         self.mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 

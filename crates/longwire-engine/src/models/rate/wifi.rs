@@ -51,8 +51,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     if bytes.0 == 0 || duration == Nanos::ZERO {
         return Err(arguments.invalid("aggregates with no bytes or no duration send no frames"));
     }
-    Ok(Rate::Model(Box::new(Wifi {
-        text: arguments.notation(&[]),
+    Ok(Rate::Model(arguments.described(Box::new(Wifi {
         rate,
         frames: arguments.read("frames", parse_count)? as u32,
         bytes,
@@ -67,14 +66,12 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
         end: 0,
         carry: 0,
         gap: 0,
-    })))
+    }))))
 }
 
 /// Exact: an aggregate ends at `end + carry / rate`; the next starts at least `gap` later.
 #[derive(Clone, Debug)]
 struct Wifi {
-    /// The model's specification text.
-    text: String,
     rate: BitRate,
     frames: u32,
     bytes: Bytes,
@@ -169,9 +166,5 @@ impl RateModel for Wifi {
         let waits = gap + backoff + self.contention.as_secs_f64();
         let time = waits + bits / self.rate.bits_per_sec() as f64;
         BitRate::from_bits_per_sec((bits / time) as u64)
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

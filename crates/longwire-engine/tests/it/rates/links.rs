@@ -1,8 +1,8 @@
 //! Links with only a rate model, on both code paths of the engine.
 
-use longwire_engine::models;
 use longwire_engine::models::queue::fifo::ManagedFifo;
 use longwire_engine::models::queue::{Queue, QueueLimit};
+use longwire_engine::models::{self, Described};
 use longwire_engine::{Delivery, Link, LinkConfig, LinkId, Loader, Nanos, Verdict};
 use proptest::prelude::*;
 
@@ -17,7 +17,8 @@ pub fn link(rate: &str, file: &str, epoch: u64, managed: bool) -> Link {
 pub fn link_with(rate: &str, loader: &dyn Loader, epoch: u64, managed: bool) -> Link {
     let rate = models::RATE.parse_with(rate, loader);
     let queue = if managed {
-        Queue::Managed(Box::new(ManagedFifo::new(QueueLimit::UNLIMITED)))
+        let fifo = Box::new(ManagedFifo::new(QueueLimit::UNLIMITED));
+        Queue::Managed(Described::new("unlimited".to_owned(), fifo))
     } else {
         Queue::TailDrop(QueueLimit::UNLIMITED)
     };

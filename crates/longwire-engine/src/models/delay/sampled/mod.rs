@@ -35,35 +35,52 @@ pub(super) const CORRELATION: Param = Param::with_default("correlation", Unit::C
          unchanged",
     );
 
-/// Default maximum delay.
-const MAX_DEFAULT: Nanos = Nanos::from_secs(24 * 60 * 60);
-
 /// Minimum probability mass within the bounds; less is an error.
 const INSIDE_LEAST: f64 = 1e-6;
 
-/// Common parameters: [`MIN`], [`MAX`], [`LOCATION`] and [`CORRELATION`].
-#[derive(Clone, Copy, Debug)]
-struct Common {
+/// A delay model: a distribution and its parameters.
+///
+/// The distribution is truncated to the bounds, as if outside values were redrawn. Truncation is
+/// precomputed, so each frame takes one draw.
+#[derive(Clone, Debug)]
+struct SampledDelay {
+    /// Shared by clones.
+    inverse: Arc<Inverse>,
+    location: f64,
+    copula: Option<Box<Copula>>,
+    mean: Nanos,
+    least: Nanos,
+}
+
+/// Parameters of a sampled delay model: [`MIN`], [`MAX`], [`CORRELATION`], and [`LOCATION`] if the
+/// model declares it.
+pub(super) struct Sampler<'a> {
+    arguments: &'a Arguments<'a>,
     min: Nanos,
     max: Nanos,
     location: Nanos,
     correlation: Correlation,
+    /// The model's specification text.
+    text: String,
 }
 
-impl Common {
-    /// Reads the common parameters that the model declares.
-    fn read(arguments: &Arguments<'_>) -> Result<Common, SpecError> {
-        let common = Common {
-            min: arguments.optional(MIN.name)?.unwrap_or(Nanos::ZERO),
-            max: arguments.optional(MAX.name)?.unwrap_or(MAX_DEFAULT),
-            location: arguments.optional(LOCATION.name)?.unwrap_or(Nanos::ZERO),
-            correlation: arguments.optional(CORRELATION.name)?.unwrap_or_default(),
-        };
-        let Common { min, max, .. } = common;
+impl<'a> Sampler<'a> {
+    /// Reads the parameters. The model's text includes those in `own` even at their defaults.
+    pub fn new(arguments: &'a Arguments<'a>, own: &[&str]) -> Result<Sampler<'a>, SpecError> {
+        let (min, max) = (arguments.required(MIN.name)?, arguments.required(MAX.name)?);
         if min > max {
             return Err(arguments.invalid(format!("min={min} is above max={max}")));
         }
-        Ok(common)
+        let mut omitted = vec![LOCATION, MIN, MAX, CORRELATION];
+        omitted.retain(|param| !own.contains(&param.name) && arguments.is_default(param));
+        Ok(Sampler {
+            arguments,
+            min,
+            max,
+            location: arguments.optional(LOCATION.name)?.unwrap_or(Nanos::ZERO),
+            correlation: arguments.required(CORRELATION.name)?,
+            text: arguments.notation(&omitted),
+        })
     }
 
     /// Returns the bounds on the drawn delay, excluding the offset.
@@ -73,59 +90,9 @@ impl Common {
         (bound(self.min), bound(self.max))
     }
 
-    /// Returns the parameters with default values, which the model's text omits.
-    fn defaults(&self) -> impl Iterator<Item = Param> {
-        let defaults = [
-            (LOCATION, self.location == Nanos::ZERO),
-            (MIN, self.min == Nanos::ZERO),
-            (MAX, self.max == MAX_DEFAULT),
-            (CORRELATION, self.correlation == Correlation::ZERO),
-        ];
-        let defaults = defaults.into_iter().filter(|(_, is_default)| *is_default);
-        defaults.map(|(param, _)| param)
-    }
-}
-
-/// A delay model: a distribution and its parameters.
-///
-/// The distribution is truncated to the bounds, as if outside values were redrawn. Truncation is
-/// precomputed, so each frame takes one draw.
-#[derive(Clone, Debug)]
-struct SampledDelay {
-    text: Arc<str>,
-    /// Shared by clones.
-    inverse: Arc<Inverse>,
-    location: f64,
-    copula: Option<Box<Copula>>,
-    mean: Nanos,
-    least: Nanos,
-}
-
-/// Parameters of a sampled delay model.
-pub(super) struct Sampler<'a> {
-    arguments: &'a Arguments<'a>,
-    common: Common,
-    /// The model's specification text, with its parameters.
-    text: String,
-}
-
-impl<'a> Sampler<'a> {
-    /// Reads the common parameters that the model declares. The model's text includes the
-    /// parameters in `own` even at their defaults.
-    pub fn new(arguments: &'a Arguments<'a>, own: &[&str]) -> Result<Sampler<'a>, SpecError> {
-        let common = Common::read(arguments)?;
-        let omitted = common.defaults().filter(|param| !own.contains(&param.name));
-        let omitted: Vec<Param> = omitted.collect();
-        Ok(Sampler {
-            arguments,
-            common,
-            text: arguments.notation(&omitted),
-        })
-    }
-
     /// Creates a model from a formula.
-    pub fn formula(self, formula: Formula) -> Result<Box<dyn DelayModel>, SpecError> {
-        let (min, max) = self.common.bounds();
+    pub fn formula(self, formula: Formula) -> Result<Described<dyn DelayModel>, SpecError> {
+        let (min, max) = self.bounds();
         let (at_min, at_max) = (formula.tails(min), formula.tails(max));
         // Near 1, the difference of the upper tails is exact.
         let inside = if at_min.below > 0.5 {
@@ -144,19 +111,19 @@ impl<'a> Sampler<'a> {
     }
 
     /// Creates a model from a file's samples, as evenly spaced quantiles.
-    pub fn values(self, mut values: Vec<f64>) -> Result<Box<dyn DelayModel>, SpecError> {
+    pub fn values(self, mut values: Vec<f64>) -> Result<Described<dyn DelayModel>, SpecError> {
         values.sort_by(f64::total_cmp);
         self.points(Points::evenly(values))
     }
 
     /// Creates a model with a constant value.
-    pub fn constant(self, value: f64) -> Result<Box<dyn DelayModel>, SpecError> {
+    pub fn constant(self, value: f64) -> Result<Described<dyn DelayModel>, SpecError> {
         self.points(Points::one(value))
     }
 
     /// Creates a model from points of a distribution function.
-    pub fn points(self, mut points: Points) -> Result<Box<dyn DelayModel>, SpecError> {
-        let (min, max) = self.common.bounds();
+    pub fn points(self, mut points: Points) -> Result<Described<dyn DelayModel>, SpecError> {
+        let (min, max) = self.bounds();
         let inside = points.truncate(min, max);
         self.truncated(inside, || Inverse::Points(points))
     }
@@ -166,15 +133,15 @@ impl<'a> Sampler<'a> {
         self,
         inside: f64,
         inverse: impl FnOnce() -> Inverse,
-    ) -> Result<Box<dyn DelayModel>, SpecError> {
-        let Common {
+    ) -> Result<Described<dyn DelayModel>, SpecError> {
+        let Sampler {
             min,
             max,
-            location,
             correlation,
-        } = self.common;
+            ..
+        } = self;
         let inverse = if min == max {
-            Inverse::Points(Points::one(self.common.bounds().0))
+            Inverse::Points(Points::one(self.bounds().0))
         } else if inside < INSIDE_LEAST {
             return Err(self.arguments.invalid(format!(
                 "only {inside:.1e} of the distribution is between min={min} and max={max}; the \
@@ -184,7 +151,7 @@ impl<'a> Sampler<'a> {
             inverse()
         };
         let moments = inverse.moments();
-        let location = location.as_nanos() as f64;
+        let location = self.location.as_nanos() as f64;
         let target = correlation.as_f64();
         if target.abs() >= 1.0 {
             let refusal = "correlation must be above -100% and below 100%; at the limits, one \
@@ -203,14 +170,14 @@ impl<'a> Sampler<'a> {
             })?;
             Some(Box::new(copula))
         };
-        Ok(Box::new(SampledDelay {
+        let model = SampledDelay {
             least: nanos(inverse.least() + location),
             mean: nanos(moments.mean + location),
-            text: self.text.into(),
             inverse: Arc::new(inverse),
             location,
             copula,
-        }))
+        };
+        Ok(Described::new(self.text, Box::new(model)))
     }
 }
 
@@ -246,9 +213,5 @@ impl DelayModel for SampledDelay {
     /// Returns the exact mean of the draws, rounded to nanoseconds.
     fn mean(&self) -> Nanos {
         self.mean
-    }
-
-    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
