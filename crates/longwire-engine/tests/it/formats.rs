@@ -136,49 +136,17 @@ fn cellreplays_trains_hold_base_delays() {
     }
 }
 
+/// The files of `netem_trace.rs` cover patterns that end.
 #[test]
-fn netem_traces_patterns_are_unrolled() {
-    let pattern = |count: u32| {
-        format!(
-            "{{\"RepeatedBwPatternConfig\":{{\"pattern\":[\
-             {{\"StaticBwConfig\":{{\"bw\":{{\"gbps\":0,\"bps\":12000000}},\
-             \"duration\":{{\"secs\":1,\"nanos\":0}}}}}},\
-             {{\"StaticBwConfig\":{{\"bw\":\"24Mbps\",\"duration\":\"1s\"}}}}],\
-             \"count\":{count}}}}}"
-        )
-    };
-    let once = [(12 * MBIT, SECOND), (24 * MBIT, SECOND)];
-    assert_eq!(
-        stretches(&series(rates(&pattern(2)))),
-        [once, once].concat()
-    );
-    let Ok(Contents::Series(series_for_ever, true)) = rates(&pattern(0)) else {
+fn netem_traces_patterns_may_repeat_for_ever() {
+    let text = r#"{"RepeatedBwPatternConfig":{"pattern":[
+        {"StaticBwConfig":{"bw":{"gbps":0,"bps":12000000},"duration":{"secs":1,"nanos":0}}},
+        {"StaticBwConfig":{"bw":"24Mbps","duration":"1s"}}],"count":0}}"#;
+    let Ok(Contents::Series(series_for_ever, true)) = rates(text) else {
         panic!("a count of 0 repeats for ever");
     };
+    let once = [(12 * MBIT, SECOND), (24 * MBIT, SECOND)];
     assert_eq!(stretches(&series_for_ever), once);
-    let toml = "[RepeatedBwPatternConfig]\ncount = 2\n\
-                [[RepeatedBwPatternConfig.pattern]]\n\
-                TraceBwConfig = [[500, [1, 2.5]], [1000.0, [0.0]]]\n";
-    let lap = [(MBIT, SECOND / 2), (2_500_000, SECOND / 2), (0, SECOND)];
-    assert_eq!(stretches(&series(rates(toml))), [lap, lap].concat());
-    let delay = "{\"StaticDelayConfig\":{\"delay\":\"20ms\",\"duration\":\"1m\"}}";
-    let delays = series(read_usual(Quantity::Delay, delay));
-    assert_eq!(stretches(&delays), [(20_000_000, 60 * SECOND)]);
-}
-
-/// A sawtooth without noise, from netem-trace's documentation.
-#[test]
-fn netem_traces_sawtooth_rises_and_falls() {
-    let text = "{\"SawtoothBwConfig\":{\"bottom\":\"12Mbps\",\"top\":\"16Mbps\",\
-                \"interval\":\"500ms\",\"duty_ratio\":0.8,\"duration\":\"1s\",\"step\":\"100ms\"}}";
-    let sawtooth = series(rates(text));
-    let expected = [12, 13, 14, 15, 16, 12, 13, 14, 15, 16];
-    let values: Vec<u64> = sawtooth
-        .values()
-        .iter()
-        .map(|rate| (rate + 5) / MBIT)
-        .collect();
-    assert_eq!(values, expected);
 }
 
 /// 50,000 draws from N(12 Mbit/s, 1 Mbit/s): the mean, and the share above 13 Mbit/s (15.87 %), are

@@ -119,43 +119,15 @@ fn matching(filter: &str) -> String {
     found.map(|(letter, _)| letter).collect()
 }
 
+/// Tests that tcpdump does not know; `filter_tools` in longwire-packet compares all others with
+/// tcpdump and tshark.
 #[test]
 fn filters_match_what_they_say() {
     for (filter, expected) in [
-        ("ip", "abcgh"),
-        ("ip6", "dei"),
-        ("arp", "f"),
-        ("ether proto 0x0806", "f"),
-        ("tcp", "ad"),
-        ("udp", "beghi"),
-        ("icmp", "c"),
-        ("icmp6", ""),
-        ("proto 6", "ad"),
-        ("vlan", "be"),
-        ("vlan 7", "b"),
-        ("vlan 100", "e"),
-        ("port 53", "bg"),
-        ("udp port 53", "bg"),
-        ("tcp port 53", ""),
-        ("src port 53", ""),
-        ("dst port 53", "bg"),
-        ("portrange 5000-5400", "beg"),
-        ("src portrange 5000-5400", "bg"),
-        ("host 10.1.2.3", "abcgh"),
-        ("src 192.0.2.77", ""),
-        ("dst host 192.0.2.77 and not fragment", "abc"),
-        ("src net 10.0.0.0/8", "abcgh"),
-        ("net 10.1.2.2/31", "abcgh"),
-        ("net 10.1.2.4/30", ""),
         // ARP packets contain addresses too.
         ("net 0.0.0.0/0", "abcfgh"),
-        ("ip6 host 2001:db8::1", "dei"),
-        ("dst net 2001:db8:9::/48", "dei"),
-        ("src net 2001:db8:9::/48", ""),
         ("net ::/0", "dei"),
-        ("ether src 02:00:00:00:00:01", "abcdefghi"),
-        ("ether host 02:00:00:00:00:02", "abcdefghi"),
-        ("ether dst 02:00:00:00:00:01", ""),
+        ("vlan 100", "e"),
         ("dscp 46", "a"),
         ("dscp = ef", "a"),
         ("dscp != ef", "bcdeghi"),
@@ -164,24 +136,19 @@ fn filters_match_what_they_say() {
         ("ecn >= ect0", "ad"),
         ("ttl <= 3", "a"),
         ("ttl > 60", "bcdeghi"),
-        ("len > 1000", "d"),
         ("len 9", "j"),
         ("flag syn", "a"),
         ("flag ack and flag psh", "d"),
         ("flag rst", ""),
         ("fragment", "ghi"),
+        ("dst host 192.0.2.77 and not fragment", "abc"),
         ("bytes 12 0800", "acgh"),
         ("bytes 12 81:00:00:07", "b"),
         ("bytes 0 ffff", "j"),
         ("bytes 8 ffff", ""),
         ("bytes 65535 00", ""),
-        ("not (ip or ip6)", "fj"),
-        ("! ip && !ip6 || port 53", "bfgj"),
-        ("ip and udp port 53 and len > 70", "bg"),
         // "and" binds more tightly than "or".
         ("arp or ip and tcp", "af"),
-        ("(arp or ip) and tcp", "a"),
-        ("not arp and not ip", "deij"),
         ("not not arp", "f"),
     ] {
         assert_eq!(matching(filter), expected, "{filter}");
@@ -201,6 +168,21 @@ fn filters_are_refused_at_their_column() {
         ü and ip      | 1  | 'ü' is not WHAT
         (ü)           | 2  | 'ü' is not WHAT
         ip and (ü)    | 9  | 'ü' is not WHAT
+        port 65536 | 6 | '65536' is not a port number, 0 to 65535, or a service such as http
+        udp port dns | 10 | 'dns' is not a port number, 0 to 65535, or a service such as http
+        portrange 9-5 | 11 | '9-5' is not a range of ports such as 5000-5010
+        net 10.0.0.0/33 | 5 | '10.0.0.0/33' is not a network such as 10.0.0.0/8 or 2001:db8::/32
+        src 10.0.0 | 5 | '10.0.0' is not an address such as 10.0.0.1 or 2001:db8::1
+        len x | 5 | 'x' is not a length in bytes
+        len > x | 7 | 'x' is not a number, len, or bytes such as tcp[13] or ip[2:2]
+        ttl 256 | 5 | '256' is not a time to live, 0 to 255
+        dscp 64 | 6 | '64' is not a code point: 0 to 63, ef, cs1 or af11
+        ecn = maybe | 7 | 'maybe' is not one of not-ect, ect1, ect0, ce, or 0 to 3
+        flag ns | 6 | 'ns' is not one of fin, syn, rst, psh, ack, urg, ece, cwr
+        bytes 0 123 | 9 | '123' is not bytes in hexadecimal such as 4500
+        bytes x 12 | 7 | 'x' is not an offset in bytes, 0 to 65535
+        ether proto 0xgg | 13 | '0xgg' is not an EtherType such as 0x88cc or arp
+        ether src 2:0:0:0:0:1:3 | 11 | '2:0:0:0:0:1:3' is not an Ethernet address such as 02:00:00:00:00:01
         ",
     ) {
         let message = format!("column {column}: {}", message.replace("WHAT", WHAT));
@@ -211,33 +193,6 @@ fn filters_are_refused_at_their_column() {
     assert_eq!(refusal(&open), format!("column 34: {deep}"));
     let negated = format!("{}ip", "not ".repeat(5_000));
     assert_eq!(refusal(&negated), format!("column 133: {deep}"));
-}
-
-#[test]
-fn values_are_refused_at_their_column() {
-    for [filter, column, value, what] in rows(
-        "
-        port 65536 | 6 | 65536 | a port number, 0 to 65535, or a service such as http
-        udp port dns | 10 | dns | a port number, 0 to 65535, or a service such as http
-        portrange 9-5 | 11 | 9-5 | a range of ports such as 5000-5010
-        net 10.0.0.0/33 | 5 | 10.0.0.0/33 | a network such as 10.0.0.0/8 or 2001:db8::/32
-        src 10.0.0 | 5 | 10.0.0 | an address such as 10.0.0.1 or 2001:db8::1
-        len x | 5 | x | a length in bytes
-        len > x | 7 | x | a number, len, or bytes such as tcp[13] or ip[2:2]
-        ttl 256 | 5 | 256 | a time to live, 0 to 255
-        dscp 64 | 6 | 64 | a code point: 0 to 63, ef, cs1 or af11
-        ecn = maybe | 7 | maybe | one of not-ect, ect1, ect0, ce, or 0 to 3
-        flag ns | 6 | ns | one of fin, syn, rst, psh, ack, urg, ece, cwr
-        bytes 0 123 | 9 | 123 | bytes in hexadecimal such as 4500
-        bytes x 12 | 7 | x | an offset in bytes, 0 to 65535
-        ether proto 0xgg | 13 | 0xgg | an EtherType such as 0x88cc or arp
-        ether src 2:0:0:0:0:1:3 | 11 | 2:0:0:0:0:1:3 | \
-            an Ethernet address such as 02:00:00:00:00:01
-        ",
-    ) {
-        let message = format!("column {column}: '{value}' is not {what}");
-        assert_eq!(refusal(filter), message, "{filter}");
-    }
 }
 
 /// The drop reason is reported, and the loss ratio fits: 20,000 frames at 99.98 % confidence.

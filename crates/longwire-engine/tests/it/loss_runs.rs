@@ -2,9 +2,7 @@
 
 use longwire_engine::{DropReason, Verdict};
 
-use crate::common::{assert_binomial, config, link, verdicts};
-
-const CONFIDENCE: f64 = 0.9998;
+use crate::common::{config, link, verdicts};
 
 /// Returns whether each of `count` frames was lost.
 fn lost(loss: &str, count: u64) -> Vec<bool> {
@@ -37,37 +35,6 @@ fn a_limit_lets_the_frame_after_the_longest_run_pass() {
     let every = lost("rate=100%,run-max=3", 9);
     let expected = [true, true, true, false, true, true, true, false, true];
     assert_eq!(every, expected);
-}
-
-/// Between two passed frames, at least `j` frames are lost with probability p^j, for `j` up to the
-/// limit; more are never lost. The gaps are independent: 100,000 per rate and limit, seed 4. The
-/// sum over `j` gives the loss ratio stated in the help.
-#[test]
-fn runs_of_losses_are_geometric_up_to_the_limit() {
-    for (p, max) in [(0.3, 3), (0.5, 1), (0.9, 6)] {
-        let lost = lost(
-            &format!("rate={p:.0}%,run-max={max}", p = p * 100.0),
-            2_000_000,
-        );
-        let runs: Vec<usize> = lost
-            .split(|lost| !lost)
-            .map(<[bool]>::len)
-            .take(100_000)
-            .collect();
-        assert_eq!(runs.len(), 100_000);
-        let mut per_pass = 0.0;
-        for length in 1..=max {
-            let chance = f64::powi(p, length as i32);
-            let count = runs.iter().filter(|run| **run >= length).count() as u64;
-            assert_binomial(length, count, 100_000, chance, CONFIDENCE);
-            per_pass += chance;
-        }
-        assert!(runs.iter().all(|run| *run <= max));
-        let of_all = per_pass / (1.0 + per_pass);
-        let (k, one_more) = (max as i32, max as i32 + 1);
-        let stated = p * (1.0 - f64::powi(p, k)) / (1.0 - f64::powi(p, one_more));
-        assert!((of_all - stated).abs() < 1e-12, "{of_all} {stated}");
-    }
 }
 
 /// Compares the loss in the warning with a step-by-step iteration of the chain.

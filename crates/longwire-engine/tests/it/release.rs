@@ -126,19 +126,3 @@ fn never_comes_last() {
     queue.push(LinkId(2), Nanos::from_secs(6), 3);
     assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
 }
-
-/// Queues long enough to add and remove blocks: 3 links with 10,000 items each.
-#[test]
-fn long_lines_keep_their_order() {
-    let mut queue = ReleaseQueue::new();
-    for number in 0..30_000u64 {
-        let release = Nanos::from_nanos(number / 7 + 10_000);
-        queue.push(LinkId((number % 3) as u32), release, number);
-    }
-    let mut expected: Vec<u64> = (0..30_000).collect();
-    expected.sort_by_key(|number| (number / 7, number % 3));
-    for number in expected {
-        let (link, _, item) = queue.pop_due(Nanos::MAX).unwrap();
-        assert_eq!((link.0, item), ((number % 3) as u32, number));
-    }
-}

@@ -12,44 +12,57 @@ fn due(schedule: &mut ReplaySchedule, stamps: &[u64]) -> Vec<u64> {
     due.map(Nanos::as_nanos).collect()
 }
 
-fn at_speed(speed: &str) -> ReplaySchedule {
-    ReplaySchedule::new(Pace::Trace(speed.parse().unwrap()), None)
-}
-
+/// Paces, maximum gaps, time stamps, due times and the number of stamps set back.
 #[test]
-fn times_count_from_the_first_stamp() {
-    let mut schedule = ReplaySchedule::new(Pace::default(), None);
-    assert_eq!(due(&mut schedule, &[700, 770, 900]), [0, 70, 200]);
-}
-
-#[test]
-fn a_speed_scales_the_whole_and_not_the_steps() {
-    assert_eq!(due(&mut at_speed("2x"), &[0, 5, 10, 15]), [0, 2, 5, 7]);
-    assert_eq!(due(&mut at_speed("0.1x"), &[3, 5]), [0, 20]);
+fn frames_are_due_at_their_pace() {
+    let speed = |speed: &str| Pace::Trace(speed.parse().unwrap());
+    let wire = Pace::Bits {
+        rate: "1gbit".parse().unwrap(),
+        framing: FRAMING.parse("ethernet").unwrap(),
+    };
+    let packets = Pace::Packets("3mpps".parse().unwrap());
+    for (pace, gap_cap, stamps, expected, set_back) in [
+        (
+            Pace::default(),
+            None,
+            &[700, 770, 900][..],
+            &[0, 70, 200][..],
+            0,
+        ),
+        (speed("2x"), None, &[0, 5, 10, 15], &[0, 2, 5, 7], 0),
+        (speed("0.1x"), None, &[3, 5], &[0, 20], 0),
+        // A decreasing stamp keeps its position.
+        (
+            Pace::default(),
+            None,
+            &[10, 30, 20, 25, 40],
+            &[0, 20, 20, 20, 30],
+            2,
+        ),
+        // Gaps are cut in the trace's time.
+        (
+            speed("2x"),
+            Some(100),
+            &[0, 50, 1_050, 1_060, 5_000],
+            &[0, 25, 75, 80, 130],
+            0,
+        ),
+        (wire, None, &[0, 0], &[0, 124 * 8], 0),
+        (packets, None, &[9, 9, 9, 9], &[0, 333, 666, 1_000], 0),
+        (Pace::TopSpeed, None, &[5, 500], &[0, 0], 0),
+    ] {
+        let mut schedule = ReplaySchedule::new(pace, gap_cap.map(Nanos::from_nanos));
+        assert_eq!(due(&mut schedule, stamps), expected, "{pace:?}");
+        assert_eq!(schedule.set_back(), set_back, "{pace:?}");
+    }
+    let rate: PacketRate = "3mpps".parse().unwrap();
+    assert_eq!(rate.due(3_000_000_000), Nanos::from_secs(1_000));
     // A third of a nanosecond is lost once, not per frame.
-    let mut thrice = at_speed("3x");
+    let mut thrice = ReplaySchedule::new(speed("3x"), None);
     let stamps: Vec<u64> = (0..=1_000_000).map(|n| n * 70_000).collect();
-    let last = *due(&mut thrice, &stamps).last().unwrap();
-    assert_eq!(last, 70_000_000_000 / 3);
-}
-
-#[test]
-fn a_decreasing_stamp_keeps_its_position() {
-    let mut schedule = ReplaySchedule::new(Pace::default(), None);
     assert_eq!(
-        due(&mut schedule, &[10, 30, 20, 25, 40]),
-        [0, 20, 20, 20, 30]
-    );
-    assert_eq!(schedule.set_back(), 2);
-}
-
-#[test]
-fn long_gaps_are_cut_in_the_traces_time() {
-    let pace = Pace::Trace("2x".parse().unwrap());
-    let mut schedule = ReplaySchedule::new(pace, Some(Nanos::from_nanos(100)));
-    assert_eq!(
-        due(&mut schedule, &[0, 50, 1_050, 1_060, 5_000]),
-        [0, 25, 75, 80, 130]
+        due(&mut thrice, &stamps).last(),
+        Some(&(70_000_000_000 / 3))
     );
 }
 
@@ -82,29 +95,6 @@ fn a_wire_that_is_never_idle_is_exact_over_a_billion_bits() {
         .last();
     // After 1,250,000 frames of 800 bits.
     assert_eq!(last, Some(Nanos::from_nanos(1_000_000_000 / 3)));
-}
-
-#[test]
-fn framing_counts_on_the_wire() {
-    let rate = "1gbit".parse().unwrap();
-    let framing = FRAMING.parse("ethernet").unwrap();
-    let mut schedule = ReplaySchedule::new(Pace::Bits { rate, framing }, None);
-    assert_eq!(due(&mut schedule, &[0, 0]), [0, 124 * 8]);
-}
-
-#[test]
-fn packets_a_second_do_not_drift() {
-    let rate: PacketRate = "3mpps".parse().unwrap();
-    let mut schedule = ReplaySchedule::new(Pace::Packets(rate), None);
-    let times = due(&mut schedule, &[9, 9, 9, 9]);
-    assert_eq!(times, [0, 333, 666, 1_000]);
-    assert_eq!(rate.due(3_000_000_000), Nanos::from_secs(1_000));
-}
-
-#[test]
-fn top_speed_is_due_at_once() {
-    let mut schedule = ReplaySchedule::new(Pace::TopSpeed, None);
-    assert_eq!(due(&mut schedule, &[5, 500]), [0, 0]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{Limit, Oracle, Stored, bytes, drop_packet};
 use crate::queues::link::Fate;
 use crate::queues::traffic::Packet;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct CodelParams {
     pub target: i128,
     pub interval: i128,
@@ -17,7 +17,7 @@ pub struct CodelParams {
 }
 
 /// `codel_queue_t`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CodelQueue {
     pub params: CodelParams,
     pub queue: VecDeque<Stored>,
@@ -38,12 +38,7 @@ impl CodelQueue {
     pub fn new(params: CodelParams) -> CodelQueue {
         CodelQueue {
             params,
-            queue: VecDeque::new(),
-            first_above_time: 0,
-            drop_next: 0,
-            count: 0,
-            lastcount: 0,
-            dropping: false,
+            ..CodelQueue::default()
         }
     }
 
