@@ -160,24 +160,22 @@ impl<M> Kind<M> {
         }
         let (name, arguments) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
-        if let Some(entry) = self.entries.iter().find(|entry| entry.info.name == name) {
-            let arguments = Arguments::parse(&entry.info, arguments, loader)?;
-            let model = (entry.build)(&arguments)?;
-            doubts.extend(arguments.into_doubts());
-            return Ok(model);
-        }
-        let default = &self.entries[0];
+        let named = self.entries.iter().find(|entry| entry.info.name == name);
+        let (entry, arguments) = match named {
+            Some(entry) => (entry, arguments),
+            None => (&self.entries[0], text),
+        };
         // A word that is not a number must be a model name.
         let is_value = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         // A colon within a parameter's value, such as an address, does not end a model name.
-        let is_named = text.contains(':') && !name.contains('=');
-        if !is_value || is_named || default.info.params.is_empty() {
+        let has_name = text.contains(':') && !name.contains('=');
+        if named.is_none() && (!is_value || has_name || entry.info.params.is_empty()) {
             return Err(self.unknown(name));
         }
-        let arguments = Arguments::parse(&default.info, text, loader)?;
-        let model = (default.build)(&arguments).map_err(|error| match error {
+        let arguments = Arguments::parse(&entry.info, arguments, loader)?;
+        let model = (entry.build)(&arguments).map_err(|error| match error {
             // For plain values, the error omits the parameter's name.
-            SpecError::Value { source, .. } => SpecError::Plain(source),
+            SpecError::Value { source, .. } if named.is_none() => SpecError::Plain(source),
             other => other,
         })?;
         doubts.extend(arguments.into_doubts());

@@ -387,14 +387,11 @@ fn bare_param(
 ) -> Result<usize, SpecError> {
     let free = (0..values.len()).filter(|index| values[*index].is_none());
     let free: Vec<usize> = free.collect();
-    if let Some(index) = free
-        .iter()
-        .find(|index| reads(model.params[**index].unit, value))
-    {
-        return Ok(*index);
-    }
-    let understood = |index: &&usize| understands(model.params[**index].unit, value);
-    if let Some(index) = free.iter().find(understood) {
+    let find = |accepts: fn(Unit, &str) -> bool| {
+        let mut free = free.iter();
+        free.find(|index| accepts(model.params[**index].unit, value))
+    };
+    if let Some(index) = find(reads).or_else(|| find(understands)) {
         return Ok(*index);
     }
     let measures = free.iter().map(|index| &model.params[*index]);

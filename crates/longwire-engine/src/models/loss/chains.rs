@@ -185,16 +185,12 @@ pub(super) const CORRELATED: Entry<PlacedLoss> = Entry::new(
         PLACE,
         ECN,
     ],
-    |arguments| placed(arguments, CorrelatedLoss(CorrelatedCoin::read(arguments)?)),
+    |arguments| placed(arguments, CorrelatedCoin::read(arguments)?),
 );
 
-/// Correlated loss.
-#[derive(Clone, Copy, Debug)]
-struct CorrelatedLoss(CorrelatedCoin);
-
-impl LossModel for CorrelatedLoss {
+impl LossModel for CorrelatedCoin {
     fn judge(&mut self, _frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
-        self.0.toss(stream).then_some(DropReason::Loss)
+        self.toss(stream).then_some(DropReason::Loss)
     }
 }
 

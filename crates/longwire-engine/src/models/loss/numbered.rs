@@ -17,16 +17,12 @@ pub(super) const NTH: Entry<PlacedLoss> = Entry::new(
         PLACE,
         ECN,
     ],
-    |arguments| placed(arguments, NthLoss(EveryNth::read(arguments, "drops")?)),
+    |arguments| placed(arguments, EveryNth::read(arguments, "drops")?),
 );
 
-/// Loss of every n-th frame.
-#[derive(Clone, Copy, Debug)]
-struct NthLoss(EveryNth);
-
-impl LossModel for NthLoss {
+impl LossModel for EveryNth {
     fn judge(&mut self, _frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
-        self.0.chooses().then_some(DropReason::Loss)
+        self.chooses().then_some(DropReason::Loss)
     }
 }
 

@@ -26,12 +26,7 @@ pub const ENTRY: Entry<PlacedLoss> = Entry::new(
         PLACE,
         ECN,
     ],
-    |arguments| {
-        placed(
-            arguments,
-            TraceLoss(read_chances(arguments, Quantity::Loss)?),
-        )
-    },
+    |arguments| placed(arguments, read_chances(arguments, Quantity::Loss)?),
 );
 
 const LOSS_COLUMN: Param = Param::new("loss-column", Unit::Text("loss_percent"))
@@ -41,17 +36,12 @@ const LOSS_UNIT: Param = Param::new("loss-unit", Unit::Choice(&["percent", "rati
     "unit of probabilities written without one; default: the unit in the column's name, or ratio",
 );
 
-/// Recorded loss.
-#[derive(Clone, Debug)]
-struct TraceLoss(Chances);
-
-impl LossModel for TraceLoss {
+impl LossModel for Chances {
     fn start(&mut self, epoch: Nanos) {
-        self.0.start(epoch);
+        Chances::start(self, epoch);
     }
 
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
-        let chosen = self.0.toss(frame.at, stream);
-        chosen.then_some(DropReason::Loss)
+        self.toss(frame.at, stream).then_some(DropReason::Loss)
     }
 }

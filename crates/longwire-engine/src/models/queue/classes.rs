@@ -275,15 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn without_rest_the_last_class_has_it() {
-        let classes = Classes::parse("cs6+cs7/af11/df").unwrap();
-        assert_eq!(
-            [48, 56, 10, 0, 63].map(|dscp| classes.of(&by_dscp(dscp))),
-            [0, 0, 1, 2, 2]
-        );
-    }
-
-    #[test]
     fn priorities_of_the_tag_find_their_class() {
         for (text, expected) in [
             ("nc/ic/vo/vi/ca/ee/be/bk", [6, 7, 5, 4, 3, 2, 1, 0]),

@@ -2,6 +2,7 @@
 
 use core::f64::consts::PI;
 
+use super::super::distributions::Formula;
 use super::copula::{Ranks, Transfer};
 use super::inverse::{Inverse, Octaves, Points, Tails};
 use longwire_units::special::{gamma_quantile, gamma_tails, normal_above, normal_quantile};
@@ -31,37 +32,18 @@ fn error(quantile: impl Fn(Tails) -> f64, tails: impl Fn(f64) -> Tails) -> (f64,
 
 #[test]
 fn tables_are_off_by_less_than_samples_can_show() {
-    let normal_tails = |z: f64| Tails {
-        below: normal_above(-z),
-        above: normal_above(z),
-    };
-    let exponential_tails = |x: f64| Tails {
-        below: -libm::expm1(-x),
-        above: libm::exp(-x),
-    };
-    let pareto = |at: Tails| libm::exp(at.exponential() / 1.1);
-    let pareto_tails = |x: f64| exponential_tails(1.1 * libm::log(x));
-    let weibull = |at: Tails| libm::pow(at.exponential(), 1.0 / 0.1);
-    let weibull_tails = |x: f64| exponential_tails(libm::pow(x, 0.1));
-    let shape = 2.5;
-    let gamma = |at: Tails| gamma_quantile(shape, at.below, at.above);
-    let gamma_tails = |x: f64| {
-        let (below, above) = gamma_tails(shape, x);
-        Tails { below, above }
-    };
-    for (name, (anywhere, in_proportion)) in [
-        ("normal", error(Tails::normal, normal_tails)),
-        ("exponential", error(Tails::exponential, exponential_tails)),
-        ("pareto", error(pareto, pareto_tails)),
-        ("gamma", error(gamma, gamma_tails)),
+    for (name, formula, anywhere_max, in_proportion_max) in [
+        ("normal", Formula::Normal(0.0, 1.0), 2e-5, 1e-4),
+        ("exponential", Formula::Exponential(0.0, 1.0), 2e-5, 1e-4),
+        ("pareto", Formula::Pareto(1.0, 1.1), 2e-5, 1e-4),
+        ("gamma", Formula::Gamma(2.5, 1.0), 2e-5, 1e-4),
+        // The most skewed distribution allowed.
+        ("weibull", Formula::Weibull(1.0, 0.1), 5e-4, 2e-3),
     ] {
-        assert!(anywhere < 2e-5, "{name}: {anywhere}");
-        assert!(in_proportion < 1e-4, "{name}: {in_proportion}");
+        let (anywhere, in_proportion) = error(|at| formula.quantile(at), |x| formula.tails(x));
+        assert!(anywhere < anywhere_max, "{name}: {anywhere}");
+        assert!(in_proportion < in_proportion_max, "{name}: {in_proportion}");
     }
-    // The most skewed distribution allowed.
-    let (anywhere, in_proportion) = error(weibull, weibull_tails);
-    assert!(anywhere < 5e-4, "{anywhere}");
-    assert!(in_proportion < 2e-3, "{in_proportion}");
 }
 
 #[test]
