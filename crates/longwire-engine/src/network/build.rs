@@ -20,18 +20,15 @@ impl<T> Network<T> {
     /// # Panics
     /// If the number is in use.
     pub fn add_link(&mut self, id: LinkId, link: Link) {
-        let index = id.0 as usize;
-        if index >= self.nodes.len() {
-            self.nodes.resize_with(index + 1, || None);
-        }
-        assert!(self.nodes[index].is_none(), "a link in a link's place");
-        self.nodes[index] = Some(Box::new(Node {
+        let node = Box::new(Node {
             lane: Lane::new(link),
             due: None,
             detached: false,
             crossed_by: 0,
             passed_on: Sequence::default(),
-        }));
+        });
+        let before = place(&mut self.nodes, id.0).replace(node);
+        assert!(before.is_none(), "a link in a link's place");
     }
 
     /// Adds a path under an unused number. Returns `false`, without effect, if `links` is
@@ -49,16 +46,9 @@ impl<T> Network<T> {
     }
 
     pub(super) fn enter_path(&mut self, id: PathId, path: Path) {
-        let index = id.0 as usize;
         self.count_crossings(&path, 1);
-        if index >= self.transit.paths.len() {
-            self.transit.paths.resize_with(index + 1, || None);
-        }
-        assert!(
-            self.transit.paths[index].is_none(),
-            "a path in a path's place"
-        );
-        self.transit.paths[index] = Some(path);
+        let before = place(&mut self.transit.paths, id.0).replace(path);
+        assert!(before.is_none(), "a path in a path's place");
     }
 
     /// Removes a path. Returns `false`, without effect, while frames are on it.
@@ -121,4 +111,13 @@ impl<T> Network<T> {
         self.note_due(id);
         Some(replaced)
     }
+}
+
+/// Returns the place with this number, creating it if necessary.
+fn place<P>(places: &mut Vec<Option<P>>, number: u32) -> &mut Option<P> {
+    let index = number as usize;
+    if index >= places.len() {
+        places.resize_with(index + 1, || None);
+    }
+    &mut places[index]
 }

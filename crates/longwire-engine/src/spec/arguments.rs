@@ -256,11 +256,6 @@ impl<'a> Arguments<'a> {
         self.word(param.name).and_then(print) == param.default.and_then(print)
     }
 
-    /// Returns every `key=value` that no other parameter accepted, in order.
-    pub fn rest(&self) -> &[(String, String)] {
-        &self.rest
-    }
-
     /// Reads the file named by `key` line by line, buffering at most one line of up to 64 KiB.
     /// `take` receives each line's number, from 1, and its text without the line ending; its errors
     /// are reported with that number.

@@ -19,15 +19,11 @@ pub(super) const OUTAGE: Entry<PlacedLoss> = Entry::new(
 );
 
 fn build_outage(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
-    let outage = OutageLoss {
-        period: arguments.required("period")?,
-        duration: arguments.required("duration")?,
-        offset: arguments.required("offset")?,
-        first: Nanos::ZERO,
-    };
-    let OutageLoss {
-        period, duration, ..
-    } = outage;
+    let (period, duration): (Nanos, Nanos) = (
+        arguments.required("period")?,
+        arguments.required("duration")?,
+    );
+    let offset = arguments.required("offset")?;
     if period == Nanos::ZERO {
         return Err(arguments.invalid("period=0; the minimum is 1ns"));
     }
@@ -35,29 +31,8 @@ fn build_outage(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         let message = format!("duration={duration} is above period={period}");
         return Err(arguments.invalid(message));
     }
-    placed(arguments, outage)
-}
-
-/// Loss in periodic outages.
-#[derive(Clone, Copy, Debug)]
-struct OutageLoss {
-    period: Nanos,
-    duration: Nanos,
-    offset: Nanos,
-    /// Start of the first outage.
-    first: Nanos,
-}
-
-impl LossModel for OutageLoss {
-    fn start(&mut self, epoch: Nanos) {
-        self.first = epoch.saturating_add(self.offset);
-    }
-
-    fn judge(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
-        let since = frame.at.as_nanos().checked_sub(self.first.as_nanos())?;
-        let down = since % self.period.as_nanos() < self.duration.as_nanos();
-        down.then_some(DropReason::Outage)
-    }
+    let outages = vec![(0, duration.as_nanos())];
+    placed(arguments, OutageLoss::new(outages, period, offset))
 }
 
 pub(super) const OUTAGES: Entry<PlacedLoss> = Entry::new(
@@ -85,13 +60,7 @@ fn build_outages(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         let message = format!("repeat={repeat} is before the end of the last outage, at {end}");
         return Err(arguments.invalid(message));
     }
-    let model = OutagesLoss {
-        outages,
-        repeat,
-        epoch: Nanos::ZERO,
-        last: 0,
-    };
-    placed(arguments, model)
+    placed(arguments, OutageLoss::new(outages, repeat, Nanos::ZERO))
 }
 
 /// Parses the (start, end) pairs of outages, in order.
@@ -120,23 +89,39 @@ fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
     Ok(outages)
 }
 
-/// Loss in scheduled outages.
+/// Loss in outages.
 #[derive(Clone, Debug)]
-struct OutagesLoss {
+struct OutageLoss {
+    /// Start and end of each outage, after the origin.
     outages: Vec<(u64, u64)>,
+    /// Period of the outages; 0: no repetition.
     repeat: Nanos,
-    epoch: Nanos,
+    /// Time from the link's epoch to the origin.
+    offset: Nanos,
+    origin: Nanos,
     /// Index of the last frame's outage; usually the next frame's too.
     last: usize,
 }
 
-impl LossModel for OutagesLoss {
+impl OutageLoss {
+    fn new(outages: Vec<(u64, u64)>, repeat: Nanos, offset: Nanos) -> OutageLoss {
+        OutageLoss {
+            outages,
+            repeat,
+            offset,
+            origin: offset,
+            last: 0,
+        }
+    }
+}
+
+impl LossModel for OutageLoss {
     fn start(&mut self, epoch: Nanos) {
-        self.epoch = epoch;
+        self.origin = epoch.saturating_add(self.offset);
     }
 
     fn judge(&mut self, frame: &FrameContext<'_>, _stream: &mut Stream) -> LossDecision {
-        let mut since = frame.at.as_nanos().checked_sub(self.epoch.as_nanos())?;
+        let mut since = frame.at.as_nanos().checked_sub(self.origin.as_nanos())?;
         if self.repeat != Nanos::ZERO {
             since %= self.repeat.as_nanos();
         }

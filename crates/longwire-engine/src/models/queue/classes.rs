@@ -21,7 +21,6 @@ pub struct Classes {
     /// Class index of each code point.
     of_point: [u8; DSCPS],
     classes: Vec<Class>,
-    text: String,
 }
 
 /// One class.
@@ -56,12 +55,8 @@ impl Classes {
     pub(super) fn read(arguments: &Arguments, pcp_classes: &str) -> Result<Classes, SpecError> {
         let text = arguments.required_text("classes")?;
         let written = if text == "pcp" { pcp_classes } else { text };
-        let classes = Classes::parse(written)
-            .map_err(|message| arguments.invalid(format!("classes={text}: {message}")))?;
-        Ok(Classes {
-            text: text.to_owned(),
-            ..classes
-        })
+        Classes::parse(written)
+            .map_err(|message| arguments.invalid(format!("classes={text}: {message}")))
     }
 
     /// Parses classes.
@@ -102,7 +97,6 @@ impl Classes {
             field: field.unwrap_or(ClassField::Dscp),
             of_point: of_point.map(|class| class.unwrap_or(rest)),
             classes,
-            text: text.to_owned(),
         })
     }
 
@@ -139,12 +133,6 @@ impl Classes {
             packets: total.packets.into_iter().chain(packets.map(Packets)).min(),
             bytes: total.bytes.into_iter().chain(bytes.map(Bytes)).min(),
         }
-    }
-}
-
-impl fmt::Display for Classes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }
 
