@@ -53,18 +53,12 @@ fn offer_round(link: &mut Link, clock: &mut u64, len: u32) -> u64 {
 fn offer_mixed_round(link: &mut Link, clock: &mut u64) -> u64 {
     let mut released = 0u64;
     for index in 0..FRAMES / 2 {
-        released = released.wrapping_add(offer_pair(link, clock, index));
-    }
-    released
-}
-
-fn offer_pair(link: &mut Link, clock: &mut u64, index: u64) -> u64 {
-    *clock += (1514 + 66) * 8 * 1_000_000_000 / RATE + 1;
-    let mut released = 0u64;
-    for len in [1514, 66 + (index % 2) as u32] {
-        let frame = FrameMeta::new(Nanos::from_nanos(*clock), len);
-        if let Verdict::Deliver(delivery) = link.offer(black_box(frame), &[]) {
-            released = released.wrapping_add(delivery.release.as_nanos());
+        *clock += (1514 + 66) * 8 * 1_000_000_000 / RATE + 1;
+        for len in [1514, 66 + (index % 2) as u32] {
+            let frame = FrameMeta::new(Nanos::from_nanos(*clock), len);
+            if let Verdict::Deliver(delivery) = link.offer(black_box(frame), &[]) {
+                released = released.wrapping_add(delivery.release.as_nanos());
+            }
         }
     }
     released

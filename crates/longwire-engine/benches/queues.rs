@@ -6,7 +6,6 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use longwire_engine::spec::ModelInfo;
 use longwire_engine::{BitRate, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models};
 
 /// 10 Gbit/s.
@@ -23,19 +22,6 @@ const FLOWS: u8 = 16;
 
 /// Offered load relative to the rate.
 const LOADS: [(&str, f64); 2] = [("full load", 1.0), ("twice the rate", 2.0)];
-
-/// Returns the queue's text: defaults, and unit examples for required parameters.
-fn text(info: &ModelInfo) -> String {
-    let required = info.params.iter().filter(|param| param.default.is_none());
-    let arguments: Vec<String> = match info.name {
-        // Other queues have only optional parameters.
-        "tail-drop" => required
-            .map(|param| format!("{}={}", param.name, param.unit.example()))
-            .collect(),
-        _ => Vec::new(),
-    };
-    format!("{}:{}", info.name, arguments.join(","))
-}
 
 fn link(queue: &str) -> Link {
     let config = LinkConfig {
@@ -114,11 +100,16 @@ fn bench_queues(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("queues");
     for entry in models::QUEUE.entries {
         for (name, load) in LOADS {
+            // Other queues have only optional parameters.
+            let text = match entry.info.name {
+                "tail-drop" => "tail-drop:packets=100p,bytes=64kb",
+                name => name,
+            };
             if entry.info.name == "unlimited" && load > 1.0 {
                 // The backlog would grow without bound.
                 continue;
             }
-            let mut traffic = Traffic::new(&text(&entry.info), load);
+            let mut traffic = Traffic::new(text, load);
             group.bench_function(format!("{}, {name}", entry.info.name), |bencher| {
                 bencher.iter_custom(|frames| traffic.time(frames));
             });

@@ -4,6 +4,7 @@ use longwire_engine::models::FRAMING;
 use longwire_engine::models::framing::Framing;
 use longwire_engine::replay::{Pace, ReplaySchedule};
 use longwire_engine::{Nanos, PacketRate, Speed};
+use longwire_testbed::support::rows;
 
 fn due(schedule: &mut ReplaySchedule, stamps: &[u64]) -> Vec<u64> {
     let due = stamps
@@ -12,48 +13,37 @@ fn due(schedule: &mut ReplaySchedule, stamps: &[u64]) -> Vec<u64> {
     due.map(Nanos::as_nanos).collect()
 }
 
-/// Paces, maximum gaps, time stamps, due times and the number of stamps set back.
+/// Paces, maximum gaps, time stamps, due times and the number of stamps set back. Gaps are cut in
+/// the trace's time, and a decreasing stamp keeps its position.
 #[test]
 fn frames_are_due_at_their_pace() {
-    let speed = |speed: &str| Pace::Trace(speed.parse().unwrap());
-    let wire = Pace::Bits {
-        rate: "1gbit".parse().unwrap(),
-        framing: FRAMING.parse("ethernet").unwrap(),
-    };
-    let packets = Pace::Packets("3mpps".parse().unwrap());
-    for (pace, gap_cap, stamps, expected, set_back) in [
-        (
-            Pace::default(),
-            None,
-            &[700, 770, 900][..],
-            &[0, 70, 200][..],
-            0,
-        ),
-        (speed("2x"), None, &[0, 5, 10, 15], &[0, 2, 5, 7], 0),
-        (speed("0.1x"), None, &[3, 5], &[0, 20], 0),
-        // A decreasing stamp keeps its position.
-        (
-            Pace::default(),
-            None,
-            &[10, 30, 20, 25, 40],
-            &[0, 20, 20, 20, 30],
-            2,
-        ),
-        // Gaps are cut in the trace's time.
-        (
-            speed("2x"),
-            Some(100),
-            &[0, 50, 1_050, 1_060, 5_000],
-            &[0, 25, 75, 80, 130],
-            0,
-        ),
-        (wire, None, &[0, 0], &[0, 124 * 8], 0),
-        (packets, None, &[9, 9, 9, 9], &[0, 333, 666, 1_000], 0),
-        (Pace::TopSpeed, None, &[5, 500], &[0, 0], 0),
-    ] {
-        let mut schedule = ReplaySchedule::new(pace, gap_cap.map(Nanos::from_nanos));
-        assert_eq!(due(&mut schedule, stamps), expected, "{pace:?}");
-        assert_eq!(schedule.set_back(), set_back, "{pace:?}");
+    let numbers = |text: &str| text.split(' ').map(|word| word.parse().unwrap()).collect();
+    let speed = |text: &str| Pace::Trace(text.parse().unwrap());
+    for [pace, gap_cap, stamps, expected, set_back] in rows(
+        "
+        1x        |       | 700 770 900         | 0 70 200       | 0
+        2x        |       | 0 5 10 15           | 0 2 5 7        | 0
+        0.1x      |       | 3 5                 | 0 20           | 0
+        1x        |       | 10 30 20 25 40      | 0 20 20 20 30  | 2
+        2x        | 100ns | 0 50 1050 1060 5000 | 0 25 75 80 130 | 0
+        1gbit     |       | 0 0                 | 0 992          | 0
+        3mpps     |       | 9 9 9 9             | 0 333 666 1000 | 0
+        top-speed |       | 5 500               | 0 0            | 0
+        ",
+    ) {
+        let parsed = match pace {
+            "top-speed" => Pace::TopSpeed,
+            "3mpps" => Pace::Packets(pace.parse().unwrap()),
+            "1gbit" => Pace::Bits {
+                rate: pace.parse().unwrap(),
+                framing: FRAMING.parse("ethernet").unwrap(),
+            },
+            _ => speed(pace),
+        };
+        let mut schedule = ReplaySchedule::new(parsed, gap_cap.parse().ok());
+        let (stamps, expected): (Vec<u64>, Vec<u64>) = (numbers(stamps), numbers(expected));
+        assert_eq!(due(&mut schedule, &stamps), expected, "{pace}");
+        assert_eq!(schedule.set_back().to_string(), set_back, "{pace}");
     }
     let rate: PacketRate = "3mpps".parse().unwrap();
     assert_eq!(rate.due(3_000_000_000), Nanos::from_secs(1_000));
