@@ -76,7 +76,7 @@ fn mapping(quantity: Quantity, words: &[&str]) -> Mapping {
 
 fn check_trace(format: Option<Format>, mapping: &Mapping, file: &[u8]) {
     let read = |piece: usize| {
-        let mut reader = TraceReader::new(format, mapping.clone());
+        let mut reader = TraceReader::new(format, mapping.clone(), false);
         file.chunks(piece)
             .try_for_each(|piece| reader.feed(piece))?;
         reader.finish()

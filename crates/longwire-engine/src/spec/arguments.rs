@@ -295,7 +295,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Loads the plugin named by `key`, with all of [`Arguments::rest`].
+    /// Loads the plugin named by `key`, with every `key=value` that no other parameter accepted.
     ///
     /// # Errors
     /// [`SpecError::Missing`] if no plugin is named; [`SpecError::File`] if the plugin cannot be
@@ -315,9 +315,7 @@ impl<'a> Arguments<'a> {
         let path = self.required_text(key)?;
         let mut refused = false;
         let read = self.loader.read(path, &mut |piece| {
-            let taken = take(piece);
-            refused = taken.is_err();
-            taken
+            take(piece).inspect_err(|_| refused = true)
         });
         read.map_err(|message| {
             if refused {

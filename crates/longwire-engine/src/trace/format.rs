@@ -136,23 +136,14 @@ impl Lines {
 
 impl TraceReader {
     /// Creates a reader for the quantity in `mapping`. Without a format, detects it from the first
-    /// line.
-    pub fn new(format: Option<Format>, mapping: Mapping) -> TraceReader {
+    /// line. `for_ramps` is set for linear interpolation, which only tables support.
+    pub fn new(format: Option<Format>, mapping: Mapping, for_ramps: bool) -> TraceReader {
         TraceReader {
             format,
             mapping,
-            for_ramps: false,
+            for_ramps,
             head: Vec::new(),
             reader: None,
-        }
-    }
-
-    /// Reads a series for linear interpolation, which only tables support.
-    #[must_use]
-    pub fn for_ramps(self) -> TraceReader {
-        TraceReader {
-            for_ramps: true,
-            ..self
         }
     }
 

@@ -84,10 +84,7 @@ pub(crate) fn read(
     for_ramps: bool,
 ) -> Result<Contents, SpecError> {
     let mapping = mapping(arguments, quantity)?;
-    let mut reader = TraceReader::new(format(arguments)?, mapping);
-    if for_ramps {
-        reader = reader.for_ramps();
-    }
+    let mut reader = TraceReader::new(format(arguments)?, mapping, for_ramps);
     arguments.pieces(FILE.name, &mut |piece| reader.feed(piece))?;
     let contents = reader.finish();
     let contents = contents.map_err(|message| arguments.file_error(FILE.name, message))?;

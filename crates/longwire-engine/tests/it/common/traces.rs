@@ -9,7 +9,7 @@ pub fn read_pieces(
     text: &[u8],
     piece: usize,
 ) -> Result<Contents, String> {
-    let mut reader = TraceReader::new(format, mapping.clone());
+    let mut reader = TraceReader::new(format, mapping.clone(), false);
     let mut pieces = text.chunks(piece);
     pieces.try_for_each(|piece| reader.feed(piece))?;
     reader.finish()
