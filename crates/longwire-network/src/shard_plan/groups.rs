@@ -239,7 +239,7 @@ pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGrou
     let bound = groups.bound(shards).max(even.busiest());
     let mut placer = Placer {
         groups,
-        neighbours: Neighbours::new(groups, hops),
+        neighbours: neighbours(groups, hops),
         placement: PlacedGroups {
             shard_of: vec![Placer::NOWHERE; groups.loads.len()],
             loads: vec![0; shards],
@@ -264,50 +264,24 @@ pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGrou
     }
 }
 
-/// Each group's neighbours, in compressed rows.
-#[derive(Debug)]
-struct Neighbours {
-    starts: Vec<usize>,
-    /// Neighbour and number of crossings.
-    entries: Vec<(u32, u32)>,
-}
-
-impl Neighbours {
-    fn new(groups: &Groups, hops: &[Hop]) -> Neighbours {
-        let ends = |hop: &Hop| (groups.of[hop.from as usize], groups.of[hop.to as usize]);
-        let between = || hops.iter().filter(move |hop| ends(hop).0 != ends(hop).1);
-        let mut starts = vec![0; groups.loads.len() + 1];
-        for hop in between() {
-            let (one, other) = ends(hop);
-            starts[one as usize + 1] += 1;
-            starts[other as usize + 1] += 1;
+/// Returns each group's neighbours with their numbers of crossings.
+fn neighbours(groups: &Groups, hops: &[Hop]) -> Vec<Vec<(u32, u32)>> {
+    let mut neighbours = vec![Vec::new(); groups.loads.len()];
+    for hop in hops {
+        let (one, other) = (groups.of[hop.from as usize], groups.of[hop.to as usize]);
+        if one != other {
+            neighbours[one as usize].push((other, hop.crossings));
+            neighbours[other as usize].push((one, hop.crossings));
         }
-        for index in 1..starts.len() {
-            starts[index] += starts[index - 1];
-        }
-        let mut free = starts.clone();
-        let mut entries = vec![(0, 0); starts.last().copied().unwrap_or(0)];
-        for hop in between() {
-            let (one, other) = ends(hop);
-            for (group, neighbour) in [(one, other), (other, one)] {
-                entries[free[group as usize]] = (neighbour, hop.crossings);
-                free[group as usize] += 1;
-            }
-        }
-        Neighbours { starts, entries }
     }
-
-    fn of(&self, group: u32) -> &[(u32, u32)] {
-        let group = group as usize;
-        &self.entries[self.starts[group]..self.starts[group + 1]]
-    }
+    neighbours
 }
 
 /// A placement in progress.
 #[derive(Debug)]
 struct Placer<'a> {
     groups: &'a Groups,
-    neighbours: Neighbours,
+    neighbours: Vec<Vec<(u32, u32)>>,
     placement: PlacedGroups,
     /// Load that shards may exceed by one part in [`SLACK_PARTS`].
     bound: u128,
@@ -321,7 +295,7 @@ impl Placer<'_> {
     /// Counts the crossings between a group and each shard.
     fn count(&mut self, group: u32) {
         self.crossings.fill(0);
-        for (neighbour, crossings) in self.neighbours.of(group) {
+        for (neighbour, crossings) in &self.neighbours[group as usize] {
             let shard = self.placement.shard_of[*neighbour as usize];
             if shard != Placer::NOWHERE {
                 self.crossings[usize::from(shard)] += u64::from(*crossings);
@@ -360,7 +334,7 @@ impl Placer<'_> {
     fn improve(&mut self) -> bool {
         let mut has_moved = false;
         for group in 0..self.groups.loads.len() as u32 {
-            if self.neighbours.of(group).is_empty() {
+            if self.neighbours[group as usize].is_empty() {
                 continue;
             }
             let load = self.groups.loads[group as usize];
