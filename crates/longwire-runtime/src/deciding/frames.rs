@@ -122,7 +122,7 @@ struct SharedFrame {
 }
 
 /// The frames of a network and their arrival lines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Frames {
     lines: Vec<DelayLineReader>,
     /// Bytes of frames that are on no line.
@@ -140,12 +140,7 @@ impl Frames {
     pub fn new(lines: Vec<DelayLineReader>) -> Frames {
         Frames {
             lines,
-            store: FrameStore::new(),
-            shared: Vec::new(),
-            shared_free: Vec::new(),
-            handles: 0,
-            in_place: 0,
-            joined: 0,
+            ..Frames::default()
         }
     }
 

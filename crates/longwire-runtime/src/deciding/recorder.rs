@@ -33,7 +33,7 @@ struct LinkEvent {
 ///
 /// Events of a network are sorted by time, then by link number, so their order does not
 /// depend on the number of shards.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct EventRecorder {
     /// The recorder. `None` in secondary shards, whose events the first shard gathers.
     handle: Option<RecordHandle>,
@@ -114,11 +114,7 @@ impl EventRecorder {
         EventRecorder {
             handle,
             with_frames,
-            offered: Vec::new(),
-            group: None,
-            now: Nanos::ZERO,
-            in_turn: false,
-            is_shared: false,
+            ..EventRecorder::default()
         }
     }
 

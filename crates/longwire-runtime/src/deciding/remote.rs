@@ -162,23 +162,15 @@ pub struct RemoteParts {
     pub deciding: Arc<OnceLock<Arc<Bell>>>,
 }
 
-/// Lines to other hosts.
-#[derive(Debug)]
-pub(super) struct RemoteExits {
-    pub exits: Vec<Option<usize>>,
-    pub outbound: Vec<RemoteWriter>,
-    pub bell: Arc<Bell>,
-}
-
-impl RemoteExits {
+impl RemoteParts {
     /// Returns whether a port belongs to another host.
-    pub fn has(&self, port: usize) -> bool {
+    pub(super) fn has(&self, port: usize) -> bool {
         matches!(self.exits.get(port), Some(Some(_)))
     }
 
     /// Sends a decided frame to the remote hosts of its output ports. Returns the frame if it
     /// has local output ports.
-    pub fn send(
+    pub(super) fn send(
         &mut self,
         frames: &mut Frames,
         line: u32,
@@ -222,7 +214,7 @@ impl RemoteExits {
     }
 
     /// Publishes the frames to the transport.
-    pub fn publish(&mut self) {
+    pub(super) fn publish(&mut self) {
         let mut has_new = false;
         for line in &mut self.outbound {
             has_new |= line.publish();

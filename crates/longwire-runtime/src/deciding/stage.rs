@@ -14,7 +14,7 @@ use super::backlog::Backlog;
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
 use super::orders::Order;
-use super::remote::{RemoteExits, RemoteParts, RemoteReader};
+use super::remote::{RemoteParts, RemoteReader};
 use super::report::InsideCounts;
 use super::state::line_from_host;
 use crate::clock::Clock;
@@ -210,18 +210,14 @@ impl<T: TxPort> DecidingStage<T> {
     }
 
     /// Connects the stage to other hosts. Returns the cell for its thread's bell.
-    pub(super) fn connect(&mut self, remote: RemoteParts) -> Arc<OnceLock<Arc<Bell>>> {
-        let exits = RemoteExits {
-            exits: remote.exits,
-            outbound: remote.outbound,
-            bell: remote.bell,
-        };
+    pub(super) fn connect(&mut self, mut remote: RemoteParts) -> Arc<OnceLock<Arc<Bell>>> {
         for (index, output) in self.outputs.iter_mut().enumerate() {
-            output.is_remote = exits.has(index);
+            output.is_remote = remote.has(index);
         }
-        self.core.shards.first.state.remote = Some(Box::new(exits));
-        self.inbound = remote.inbound;
-        remote.deciding
+        self.inbound = std::mem::take(&mut remote.inbound);
+        let deciding = Arc::clone(&remote.deciding);
+        self.core.shards.first.state.remote = Some(Box::new(remote));
+        deciding
     }
 
     /// Queues frames from other hosts until their release. Returns the number of frames.

@@ -12,7 +12,7 @@ use longwire_io::prefetch_to_read;
 use super::flows::FlowSketch;
 use super::frames::{Frame, Frames};
 use super::recorder::{EventRecorder, LinkAccount};
-use super::remote::RemoteExits;
+use super::remote::RemoteParts;
 use super::watched::WatchedLinks;
 use crate::counters::LinkCells;
 
@@ -30,6 +30,7 @@ pub enum Target {
 }
 
 /// Host of a network's links: frames, release queue and counters.
+#[derive(Default)]
 pub(super) struct CoreState {
     pub frames: Frames,
     /// Frames by release, each on the line of its last link.
@@ -41,7 +42,7 @@ pub(super) struct CoreState {
     /// Flows of the observed link.
     pub flows: Option<Box<FlowSketch>>,
     /// Lines to other hosts.
-    pub remote: Option<Box<RemoteExits>>,
+    pub remote: Option<Box<RemoteParts>>,
     /// Reused buffer for links to prefetch.
     links_ahead: Vec<LinkId>,
 }
@@ -72,13 +73,7 @@ impl CoreState {
     pub(super) fn new(frames: Frames) -> CoreState {
         CoreState {
             frames,
-            waiting: ReleaseQueue::new(),
-            cells: Vec::new(),
-            recorder: None,
-            watched: None,
-            flows: None,
-            remote: None,
-            links_ahead: Vec::new(),
+            ..CoreState::default()
         }
     }
 

@@ -95,8 +95,8 @@ pub(super) struct FrameStore {
     memory: u64,
 }
 
-impl FrameStore {
-    pub fn new() -> FrameStore {
+impl Default for FrameStore {
+    fn default() -> FrameStore {
         let mut store = FrameStore {
             segments: Vec::new(),
             current: 0,
@@ -107,7 +107,9 @@ impl FrameStore {
         store.current = store.open(SEGMENT_LEN);
         store
     }
+}
 
+impl FrameStore {
     /// Stores a copy of a frame.
     #[inline(always)]
     pub fn insert(&mut self, frame: &[u8]) -> StoredFrame {
@@ -249,7 +251,7 @@ mod tests {
 
     #[test]
     fn frames_are_unchanged_in_any_order_of_removal() {
-        let mut store = FrameStore::new();
+        let mut store = FrameStore::default();
         let mut held: VecDeque<(StoredFrame, Vec<u8>)> = VecDeque::new();
         let mut state = 1u64;
         for number in 0..20_000 {
@@ -295,7 +297,7 @@ mod tests {
 
     #[test]
     fn memory_follows_the_frames_in_flight() {
-        let mut store = FrameStore::new();
+        let mut store = FrameStore::default();
         for number in 0..100_000 {
             let place = store.insert(&frame(number, 1_500));
             store.remove(place);

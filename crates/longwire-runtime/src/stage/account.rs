@@ -82,6 +82,7 @@ pub(crate) struct LateFrame {
 }
 
 /// An egress stage's accounting.
+#[derive(Default)]
 pub(crate) struct Account {
     counts: BurstCounts,
     lateness: LatenessRecorder,
@@ -123,23 +124,12 @@ impl Account {
         shared: Arc<LinkShared>,
     ) -> Account {
         Account {
-            counts: BurstCounts::default(),
-            lateness: LatenessRecorder::default(),
             judge,
-            overloaded: false,
-            full_at: Nanos::ZERO,
             batch: Vec::with_capacity(BURST),
-            train: Joiner::default(),
-            in_train: 0,
-            joined: false,
-            losses_read: Nanos::ZERO,
             record_handle: record_handle.map(Box::new),
             lead,
-            log: None,
-            departures: None,
-            timeless: false,
-            addresses: None,
             shared,
+            ..Account::default()
         }
     }
 

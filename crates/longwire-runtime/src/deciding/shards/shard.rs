@@ -76,6 +76,7 @@ pub(super) enum Job {
 }
 
 /// Links with their frames and events.
+#[derive(Default)]
 pub(in crate::deciding) struct Shard {
     pub network: Network<Frame>,
     pub state: CoreState,
@@ -107,19 +108,11 @@ impl Shard {
     pub fn new(frames: Frames, shards: usize, shard_of: Arc<Vec<u16>>) -> Shard {
         let boxes = || (0..shards).map(|_| Messages::default()).collect();
         Shard {
-            network: Network::new(),
             state: CoreState::new(frames),
-            job: Job::Rest,
-            entries: Vec::new(),
-            next_entry: 0,
-            targets: Vec::new(),
-            leaving: Vec::new(),
-            leaving_bytes: Vec::new(),
-            handed_out: 0,
-            collects: false,
             outboxes: boxes(),
             inboxes: boxes(),
             shard_of,
+            ..Shard::default()
         }
     }
 
