@@ -1,5 +1,6 @@
 //! One direction end to end in virtual time: the stages of a live run, as fast as two cores permit.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -100,29 +101,28 @@ pub fn run_on_one_thread<R: RxPort, T: TxPort>(
 /// Builds a link's stages and runs them with `drive`, which returns the output port, the steady
 /// time and the frames released in it.
 fn run<R: RxPort, T: TxPort>(
-    ports: (R, T),
+    (rx, sink): (R, T),
     setup: LinkSetup,
     (config, recorder): (PipelineConfig, Option<Box<dyn Recorder>>),
     drive: impl FnOnce(Ingress<R>, Egress<T>, &LinkShared) -> Result<(T, Duration, u64), PipelineError>,
 ) -> Result<PipelineEnd<T>, PipelineError> {
     let recorded = RecordingParts::by(recorder);
-    let config = DirectionConfig {
+    let clock = Clock::arrivals();
+    let direction = DirectionConfig {
         seed: config.seed,
         link_id: LinkId(0),
-        clock: Clock::arrivals(),
+        clock: clock.clone(),
         budget: config.budget,
-        lend: config.lend,
         tolerance: Nanos::MAX,
         grace_until: Nanos::ZERO,
+        shared: Arc::default(),
         icmp: None,
+        log: None,
     };
     let arrivals = recorded.recorder_of(LinkId(0)).map(EventRecorder::waiting);
     let departures = recorded.handle(LinkId(0)).map(RecordHandle::waiting);
-    let Direction {
-        ingress,
-        egress,
-        source,
-    } = Direction::new(ports, setup, config, (arrivals, departures))?;
+    let direction = Direction::new(sink, setup, direction, (arrivals, departures))?;
+    let (ingress, egress, source) = direction.of_port(rx, clock, config.lend);
     let writer = recorded.start(Epoch::ZERO)?;
     let (port, steady, steady_frames) = drive(ingress, egress, &source.shared)?;
     if let Some(writer) = writer {

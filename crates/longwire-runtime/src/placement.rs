@@ -3,12 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longwire_io::port::{AnyRx, AnyTx};
-
 use crate::config::{Placement, WaitMode};
 use crate::crossing::{self, FAR};
 use crate::host;
-use crate::stage::{Egress, Ingress, OutputStage};
 use crate::thread::{Bell, Control, Stages, Worker};
 use crate::witness::PauseHistory;
 
@@ -61,9 +58,12 @@ impl Layout {
         }
     }
 
-    /// Returns whether the placement has several threads.
-    pub fn is_apart(self) -> bool {
-        self.placement != Placement::Together
+    /// Returns the placement of a single group of stages: a thread per stage, or one thread.
+    pub fn of_one_group(mut self) -> Layout {
+        if self.placement == Placement::PerDirection {
+            self.placement = Placement::PerStage;
+        }
+        self
     }
 
     /// Returns a description, in one sentence.
@@ -123,49 +123,32 @@ fn near_pairs(
     best
 }
 
-/// Builds the workers from each direction's stages.
+/// Builds the workers from groups of stages that share lines, such as a direction's.
 pub(crate) fn workers(
-    directions: Vec<(Ingress<AnyRx>, Egress<AnyTx>)>,
+    groups: Vec<Stages>,
     layout: Layout,
     wait: WaitMode,
     control: &Arc<Control>,
 ) -> Result<Vec<Worker>, nix::Error> {
     let mut spread: Vec<Stages> = Vec::new();
-    // For each ingress thread, the thread that drains its line.
-    let mut feeds: Vec<Option<usize>> = Vec::new();
-    for (ingress, egress) in directions {
-        let egress: Box<dyn OutputStage + Send> = Box::new(egress);
-        match layout.placement {
-            Placement::PerStage => {
-                feeds.extend([Some(spread.len() + 1), None]);
-                spread.push(Stages::new(vec![ingress], Vec::new()));
-                spread.push(Stages::new(Vec::new(), vec![egress]));
+    for Stages { ingress, outputs } in groups {
+        match (layout.placement, spread.first_mut()) {
+            // A thread without outputs feeds the next one.
+            (Placement::PerStage, _) => {
+                let (receiving, sending) = (Stages::default(), Stages::default());
+                spread.push(Stages {
+                    ingress,
+                    ..receiving
+                });
+                spread.push(Stages { outputs, ..sending });
             }
-            Placement::PerDirection => {
-                feeds.push(None);
-                spread.push(Stages::new(vec![ingress], vec![egress]));
+            (Placement::Together | Placement::Auto, Some(first)) => {
+                first.ingress.extend(ingress);
+                first.outputs.extend(outputs);
             }
-            Placement::Together | Placement::Auto => {
-                if spread.is_empty() {
-                    feeds.push(None);
-                    spread.push(Stages::default());
-                }
-                spread[0].ingress.push(ingress);
-                spread[0].outputs.push(egress);
-            }
+            _ => spread.push(Stages { ingress, outputs }),
         }
     }
-    connect(spread, &feeds, wait, control)
-}
-
-/// Builds the workers for these stages. `feeds` contains, for each thread, the thread that drains
-/// its lines, if different.
-pub(crate) fn connect(
-    mut spread: Vec<Stages>,
-    feeds: &[Option<usize>],
-    wait: WaitMode,
-    control: &Arc<Control>,
-) -> Result<Vec<Worker>, nix::Error> {
     let bells = spread.iter().map(|_| Bell::new().map(Arc::new));
     let bells: Vec<Arc<Bell>> = bells.collect::<Result<_, _>>()?;
     let inputs = spread.iter().filter(|stages| !stages.ingress.is_empty());
@@ -174,21 +157,20 @@ pub(crate) fn connect(
     control.count_pauses(&pauses);
     for (index, stages) in spread.iter_mut().enumerate() {
         // Pauses of both the sending and the receiving thread make frames late.
-        let feeding = feeds.iter().position(|feeds| *feeds == Some(index));
+        let feeding = index.checked_sub(1).filter(|_| stages.ingress.is_empty());
         for thread in [Some(index), feeding].into_iter().flatten() {
             let outputs = stages.outputs.iter_mut();
             outputs.for_each(|output| output.excuse_by(&pauses[thread]));
         }
     }
-    let workers = spread.into_iter().zip(feeds).enumerate();
-    let workers = workers.map(|(index, (stages, feeds))| {
-        let fed = feeds.filter(|_| wait != WaitMode::Spin);
+    let workers = spread.into_iter().enumerate().map(|(index, stages)| {
+        let feeds = stages.outputs.is_empty() && wait != WaitMode::Spin;
         Worker {
             stages,
             wait,
             bell: Arc::clone(&bells[index]),
             pauses: Arc::clone(&pauses[index]),
-            fed: fed.iter().map(|to| Arc::clone(&bells[*to])).collect(),
+            fed: feeds.then(|| Arc::clone(&bells[index + 1])),
             all: bells.clone(),
             control: Arc::clone(control),
             inputs,

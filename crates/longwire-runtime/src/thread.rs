@@ -31,10 +31,6 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    pub fn new(ingress: Vec<Ingress<AnyRx>>, outputs: Vec<Box<dyn OutputStage + Send>>) -> Stages {
-        Stages { ingress, outputs }
-    }
-
     /// Reads a burst from an input. If the thread has a single sending stage, that stage decides
     /// frames as they are read, if possible.
     fn read(&mut self, port: usize) -> Result<Step, PortError> {
@@ -135,9 +131,8 @@ pub(crate) struct Worker {
     pub bell: Arc<Bell>,
     /// Witnessed pauses, which the thread publishes.
     pub pauses: Arc<PauseHistory>,
-    /// Bells of threads that may sleep until this thread's ingress stages publish; empty if threads
-    /// never sleep.
-    pub fed: Vec<Arc<Bell>>,
+    /// The bell of a thread that may sleep until this thread's ingress stages publish.
+    pub fed: Option<Arc<Bell>>,
     /// The bells of all threads in the run.
     pub all: Vec<Arc<Bell>>,
     pub control: Arc<Control>,
@@ -160,8 +155,10 @@ impl Worker {
     /// Runs the stages until the run is stopped, all inputs have ended and drained, or a port or
     /// plugin fails.
     pub fn run(mut self, realtime: bool) -> ThreadEnd {
-        let mut waiter =
-            Waiter::new(self.wait, realtime, Arc::clone(&self.pauses)).gather_within(self.slack());
+        let slack = self.stages.ingress.iter().map(|ingress| ingress.slack);
+        let slack = slack.min().unwrap_or_default();
+        let waiter = Waiter::new(self.wait, realtime, Arc::clone(&self.pauses));
+        let mut waiter = waiter.gather_within(slack);
         waiter.witness.begin();
         let error = self.turns(&mut waiter).err();
         self.control
@@ -187,12 +184,6 @@ impl Worker {
                 .flat_map(|output| output.remarks())
                 .collect(),
         }
-    }
-
-    /// Returns how long frames may wait at this thread's ports without being released late.
-    fn slack(&self) -> Nanos {
-        let slack = self.stages.ingress.iter().map(Ingress::slack).min();
-        slack.unwrap_or(Nanos::ZERO)
     }
 
     fn turns(&mut self, waiter: &mut Waiter) -> Result<(), PortError> {

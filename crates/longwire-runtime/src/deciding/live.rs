@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Bytes, Link, LinkConfig, LinkId, Nanos, PathId};
 use longwire_io::delay_line::{DelayLineConfig, DelayLineReader, delay_line};
-use longwire_io::port::{AnyRx, AnyTx, Port};
+use longwire_io::port::Port;
 use longwire_io::{RxPort, TxPort, collapse_heap};
 use longwire_packet::bridge::{Bridge, BridgeConfig};
 use longwire_packet::classify::Classifier;
@@ -20,15 +20,14 @@ use super::shards::{Sharding, Shards};
 use super::stage::DecidingStage;
 use super::state::Target;
 use crate::clock::Clock;
-use crate::config::RunConfig;
 use crate::counters::{LinkCells, LinkShared};
 use crate::host;
 use crate::network::{Assembly, Foundation, ReportSources, memory_held, memory_of};
-use crate::placement::{Layout, connect};
+use crate::placement::{Layout, workers};
 use crate::port_loss::OnPortLoss;
-use crate::stage::{AddressWatch, AdmissionParts, CutForm, Ingress, OutputStage, SLACK_MAX};
+use crate::stage::{AddressWatch, AdmissionParts, CutForm, Ingress, SLACK_MAX};
 use crate::start_error::StartError;
-use crate::thread::{Control, Stages, Worker};
+use crate::thread::Stages;
 
 /// The parts of a network, without its ports.
 pub struct NetworkParts {
@@ -123,7 +122,7 @@ impl NetworkParts {
             let shared = Arc::new(LinkShared::default());
             let place = (Clock::Monotonic, line_config, form);
             let (mut stage, line) = ingress_stage(port.rx, place, &shared)?;
-            stage.watch_addresses(addresses.port(index));
+            stage.admission.addresses = Some(addresses.port(index));
             stage.on_port_loss = on_port_loss;
             ingress.push(stage);
             lines.push(line);
@@ -145,7 +144,12 @@ impl NetworkParts {
         network.on_port_loss = on_port_loss;
         network.watch_addresses(&addresses);
         let decided_by = remote.map(|remote| network.connect(remote));
-        let workers = workers(ingress, network, config, foundation.control)?;
+        let layout = Layout::choose(config.placement, config.wait).of_one_group();
+        let stages = Stages {
+            ingress,
+            outputs: vec![Box::new(network)],
+        };
+        let workers = workers(vec![stages], layout, config.wait, foundation.control)?;
         let deciding = workers.last().map(|worker| Arc::clone(&worker.bell));
         if let (Some(decided_by), Some(bell)) = (decided_by, &deciding) {
             // A network starts only once.
@@ -216,23 +220,4 @@ pub(super) fn ingress_stage<R: RxPort>(
         shared: Arc::clone(shared),
     };
     Ok((Ingress::new(port, clock, parts), reader))
-}
-
-/// Builds one worker for all stages, or a receiving and a deciding worker.
-fn workers(
-    ingress: Vec<Ingress<AnyRx>>,
-    network: DecidingStage<AnyTx>,
-    config: &RunConfig,
-    control: &Arc<Control>,
-) -> Result<Vec<Worker>, StartError> {
-    let network: Box<dyn OutputStage + Send> = Box::new(network);
-    let layout = Layout::choose(config.placement, config.wait);
-    let (spread, feeds) = if layout.is_apart() {
-        let receiving = Stages::new(ingress, Vec::new());
-        let deciding = Stages::new(Vec::new(), vec![network]);
-        (vec![receiving, deciding], vec![Some(1), None])
-    } else {
-        (vec![Stages::new(ingress, vec![network])], vec![None])
-    };
-    Ok(connect(spread, &feeds, config.wait, control)?)
 }

@@ -16,7 +16,7 @@ mod pair;
 mod plan;
 mod running;
 
-pub(crate) use assembly::{Assembly, Foundation, ReportSource, ReportSources, RunFacts};
+pub(crate) use assembly::{Assembly, Foundation, ReportSources, RunFacts};
 pub use pair::LEND_FROM;
 pub(crate) use pair::{Direction, DirectionConfig, memory_for, memory_held, memory_of};
 pub use plan::NetworkPlan;

@@ -16,11 +16,13 @@ use crate::deciding::{EventRecorder, NetworkParts, Target};
 use crate::placement::{self, Layout};
 use crate::port_loss::OnPortLoss;
 use crate::record::RecordHandle;
+use crate::replay::OfferLogger;
 use crate::stage::{
     AddressWatch, AdmissionParts, Bells, CutForm, Egress, EgressParts, IcmpSender, Ingress,
     LaneParts, icmp_line, shares_memory,
 };
 use crate::start_error::StartError;
+use crate::thread::Stages;
 
 /// A link between two ports.
 pub(super) struct PairPlan {
@@ -55,7 +57,7 @@ impl PairPlan {
         let [(from_a, to_a), (from_b, to_b)] = icmp;
         let (mut icmp_from, mut icmp_to) = ([from_a, from_b], [to_b, to_a]);
         let ends = [(a.rx, b.tx), (b.rx, a.tx)];
-        for (from, (ports, mut link)) in ends.into_iter().zip(self.links).enumerate() {
+        for (from, ((rx, tx), mut link)) in ends.into_iter().zip(self.links).enumerate() {
             link.config.epoch = foundation.epoch.monotonic;
             let link_id = LinkId(from as u32);
             let recorded = foundation.recorded;
@@ -67,22 +69,26 @@ impl PairPlan {
                 link_id,
                 clock: Clock::Monotonic,
                 budget: config.memory.unwrap_or_else(|| memory_for(&link.config)),
-                lend: recorded.0.is_none(),
                 tolerance: config.tolerance,
                 grace_until: foundation.grace_until(),
+                shared: Arc::default(),
                 icmp: icmp_from[from].take(),
+                log: None,
             };
-            let mut direction = Direction::new(ports, link, direction, recorded)?;
-            if let Some(errors) = icmp_to[from].take() {
-                direction.egress.send_icmp_of(errors);
-            }
+            let lend = recorded.0.is_none();
+            let direction = Direction::new(tx, link, direction, recorded)?;
+            let (mut ingress, mut egress, source) = direction.of_port(rx, Clock::Monotonic, lend);
+            egress.icmp = icmp_to[from].take().map(Box::new);
             // Without a reverse link, no answers can arrive.
             if both {
-                direction.ingress.watch_addresses(addresses.port(from));
-                direction.egress.watch_addresses(addresses.port(1 - from));
+                ingress.admission.addresses = Some(addresses.port(from));
+                egress.account.addresses = Some(addresses.port(1 - from));
             }
-            sources.links.push(direction.source);
-            stages.push((direction.ingress, direction.egress));
+            sources.links.push(source);
+            stages.push(Stages {
+                ingress: vec![ingress],
+                outputs: vec![Box::new(egress)],
+            });
         }
         let layout = Layout::choose(config.placement, config.wait);
         notes.push(layout.describe());
@@ -125,9 +131,11 @@ pub(super) fn is_pair(parts: &NetworkParts) -> bool {
     is_fixed && is_joined && switch.switching == pairs && crosses(0) && crosses(1) && links < 3
 }
 
-/// A direction's two stages and their counters.
-pub(crate) struct Direction<R, T> {
-    pub ingress: Ingress<R>,
+/// A direction's sending stage, the parts of its receiving one, and their counters.
+pub(crate) struct Direction<T> {
+    pub admission: AdmissionParts,
+    /// Minimum time from arrival to release.
+    least: Nanos,
     pub egress: Egress<T>,
     pub source: ReportSource,
 }
@@ -139,51 +147,40 @@ pub(crate) struct DirectionConfig {
     pub clock: Clock,
     /// Memory budget for frames.
     pub budget: Bytes,
-    /// Whether long frames may stay in the input port's memory if the output port shares
-    /// it.
-    pub lend: bool,
     pub tolerance: Nanos,
     pub grace_until: Nanos,
+    pub shared: Arc<LinkShared>,
     /// Sends ICMP errors back to the port of arrival.
     pub icmp: Option<IcmpSender>,
+    /// Logs all decisions, for a replay's clients.
+    pub log: Option<OfferLogger>,
 }
 
-impl<R: RxPort, T: TxPort> Direction<R, T> {
-    /// Builds a link's stages from `rx` to `tx`.
+impl<T: TxPort> Direction<T> {
+    /// Builds a link's stages to `tx`.
     pub fn new(
-        (rx, tx): (R, T),
+        tx: T,
         setup: LinkSetup,
         config: DirectionConfig,
         (arrivals, departures): (Option<EventRecorder>, Option<RecordHandle>),
-    ) -> Result<Direction<R, T>, StartError> {
-        let link_id = config.link_id;
-        let (writer, reader) = delay_line(&DelayLineConfig {
+    ) -> Result<Direction<T>, StartError> {
+        let (line, reader) = delay_line(&DelayLineConfig {
             budget: config.budget,
             huge_pages: true,
         })?;
-        let shared = Arc::new(LinkShared::default());
+        let shared = config.shared;
         let described = setup.config.describe();
-        let link = Link::new(setup.config, config.seed, link_id);
+        let link = Link::new(setup.config, config.seed, config.link_id);
         let (in_order, mtu, least) = (link.in_order(), link.mtu(), link.poll_slack());
-        let mut lane = LaneParts::new(link, link_id, Arc::clone(&shared), arrivals);
-        if let Some(icmp) = config.icmp {
-            lane.send_icmp_by(icmp);
-        }
+        let mut lane = LaneParts::new(link, config.link_id, Arc::clone(&shared), arrivals);
+        lane.accounts.icmp = config.icmp.map(Box::new);
+        lane.accounts.log = config.log.map(Box::new);
         let (at_ingress, at_egress) = lane.place();
-        let lends = config.lend && shares_memory(&rx, &tx) && at_ingress.is_some();
-        let admission = AdmissionParts {
-            link: at_ingress,
-            mtu,
-            line: writer,
-            form: if tx.takes_offload() {
-                CutForm::Trains
-            } else {
-                CutForm::Finished
-            },
-            lend_from: lends.then_some(LEND_FROM),
-            shared: Arc::clone(&shared),
+        let form = if tx.takes_offload() {
+            CutForm::Trains
+        } else {
+            CutForm::Finished
         };
-        let ingress = Ingress::new(rx, config.clock.clone(), admission);
         let egress = EgressParts {
             port: tx,
             line: reader,
@@ -195,7 +192,15 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
             grace_until: config.grace_until,
         };
         Ok(Direction {
-            ingress: ingress.release_after(least),
+            admission: AdmissionParts {
+                link: at_ingress,
+                mtu,
+                line,
+                form,
+                lend_from: None,
+                shared: Arc::clone(&shared),
+            },
+            least,
             egress: Egress::new(egress, Arc::clone(&shared)),
             source: ReportSource {
                 name: setup.name,
@@ -203,6 +208,21 @@ impl<R: RxPort, T: TxPort> Direction<R, T> {
                 shared,
             },
         })
+    }
+
+    /// Returns the stages with an input port. If `lend`, long frames may stay in its memory if the
+    /// output port shares it.
+    pub fn of_port<R: RxPort>(
+        self,
+        rx: R,
+        clock: Clock,
+        lend: bool,
+    ) -> (Ingress<R>, Egress<T>, ReportSource) {
+        let mut admission = self.admission;
+        let lends = lend && shares_memory(&rx, self.egress.port()) && admission.link.is_some();
+        admission.lend_from = lends.then_some(LEND_FROM);
+        let ingress = Ingress::new(rx, clock, admission).release_after(self.least);
+        (ingress, self.egress, self.source)
     }
 }
 

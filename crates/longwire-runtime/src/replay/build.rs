@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Bytes, Link, LinkId, Nanos};
+use longwire_engine::{Bytes, LinkId, Nanos};
 use longwire_io::TxPort;
-use longwire_io::delay_line::{DelayLineConfig, delay_line};
 use longwire_io::port::AnyTx;
 
 use super::observed::{ObservedOutput, OfferLogger};
@@ -13,13 +12,10 @@ use super::threads::{Outputs, Pump, Reader};
 use super::{ReplayConfig, ReplayOutput};
 use crate::clock::Clock;
 use crate::config::WaitMode;
-use crate::counters::LinkShared;
 use crate::feed::Feed;
 use crate::host::{self, StayAwake};
-use crate::network::{Assembly, Foundation, ReportSource, memory_for};
-use crate::stage::{
-    AdmissionParts, CutForm, Egress, EgressParts, FeedStage, FeedingOutput, LaneParts, OutputStage,
-};
+use crate::network::{Assembly, Direction, DirectionConfig, Foundation, memory_for};
+use crate::stage::{Egress, FeedStage, FeedingOutput, OutputStage};
 use crate::start_error::StartError;
 use crate::thread::Bell;
 use crate::threads::ThreadPlan;
@@ -176,69 +172,50 @@ impl ReplayBuilder<'_> {
     fn output(&mut self, output: ReplayOutput) -> Result<FeedingOutput, StartError> {
         let ReplayOutput {
             port,
-            link: setup,
+            link: mut setup,
             sent,
             cells,
         } = output;
         let link_id = LinkId(self.assembly.sources.links.len() as u32);
         let run = self.foundation.config;
         let recorded = self.foundation.recorded;
-        let mut link = setup.config;
-        link.epoch = self.foundation.epoch.monotonic;
+        let config = &mut setup.config;
+        config.epoch = self.foundation.epoch.monotonic;
         let read_ahead = self.config.read_ahead.0;
-        let derived = || Bytes(memory_for(&link).0.saturating_add(read_ahead * 2));
-        let (line, reader) = delay_line(&DelayLineConfig {
-            budget: run.memory.unwrap_or_else(derived),
-            huge_pages: true,
-        })?;
-        let described = link.describe();
-        let transparent = link.rate.is_unlimited() && link.delay.mean() == Nanos::ZERO;
-        let shared = Arc::new(LinkShared::default());
-        let link = Link::new(link, run.seed, link_id);
-        let (in_order, mtu) = (link.in_order(), link.mtu());
-        let recorder = recorded.recorder_of(link_id);
-        let mut lane = LaneParts::new(link, link_id, Arc::clone(&shared), recorder);
-        if let Some(cells) = cells {
-            let observed = Arc::new(ObservedOutput::new(cells, Arc::clone(&shared)));
-            self.assembly.sources.observed.push(Arc::clone(&observed));
-            lane.log_to(OfferLogger::new(observed, !transparent));
-        }
-        let (at_arrival, at_egress) = lane.place();
-        let parts = EgressParts {
-            port: port.tx,
-            line: reader,
+        let derived = || Bytes(memory_for(config).0.saturating_add(read_ahead * 2));
+        let budget = run.memory.unwrap_or_else(derived);
+        let transparent = config.rate.is_unlimited() && config.delay.mean() == Nanos::ZERO;
+        let shared = Arc::default();
+        let observed = cells.map(|cells| Arc::new(ObservedOutput::new(cells, Arc::clone(&shared))));
+        self.assembly.sources.observed.extend(observed.clone());
+        let config = DirectionConfig {
+            seed: run.seed,
+            link_id,
             clock: Clock::Monotonic,
-            in_order,
-            link: at_egress,
-            record_handle: recorded.handle(link_id),
+            budget,
             tolerance: self.tolerance(),
             grace_until: self.foundation.grace_until(),
+            shared,
+            icmp: None,
+            log: observed.map(|observed| OfferLogger::new(observed, !transparent)),
         };
-        let mut egress = Egress::new(parts, Arc::clone(&shared));
-        if let Some(sent) = sent {
-            egress.log_to(sent);
-        }
+        let recorded = (recorded.recorder_of(link_id), recorded.handle(link_id));
+        let Direction {
+            admission,
+            mut egress,
+            source,
+            ..
+        } = Direction::new(port.tx, setup, config, recorded)?;
+        egress.account.log = sent.map(Box::new);
         if self.paced {
-            self.watch(&mut egress, &setup.name);
+            self.watch(&mut egress, &source.name);
         } else {
-            egress.ignore_lateness();
+            egress.account.timeless = true;
         }
         self.egress.push(egress);
         self.assembly.notes.extend(port.notes);
-        self.assembly.sources.links.push(ReportSource {
-            name: setup.name,
-            config: described,
-            shared: Arc::clone(&shared),
-        });
-        let parts = AdmissionParts {
-            link: at_arrival,
-            mtu,
-            line,
-            form: CutForm::Finished,
-            lend_from: None,
-            shared,
-        };
-        Ok(FeedingOutput::new(parts, transparent))
+        self.assembly.sources.links.push(source);
+        Ok(FeedingOutput::new(admission, transparent))
     }
 
     /// Returns the tolerance for lateness: none is measured unless frames are paced.
@@ -253,7 +230,7 @@ impl ReplayBuilder<'_> {
     /// Measures an output's departures from handovers and send stamps.
     fn watch(&mut self, egress: &mut Egress<AnyTx>, name: &str) {
         match egress.port().launch_lead() {
-            None => egress.watch_departures(),
+            None => egress.account.departures = Some(Box::default()),
             // The handover does not determine the departure.
             Some(lead) => self.assembly.notes.push(format!(
                 "{name}: frames are handed over {lead} early and held by the queue or device; \

@@ -312,7 +312,8 @@ impl Outputs {
         let mut next_at = waits.then(|| now.saturating_add(RETRY_AFTER));
         for egress in &mut self.egress {
             if waits {
-                egress.waits_for_receiver(now);
+                // For this port, or for one that must send first.
+                egress.account.full_at = now;
             }
             if frames == 0 {
                 egress.idle(now);

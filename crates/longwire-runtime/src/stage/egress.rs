@@ -9,7 +9,6 @@ use longwire_io::port::StampedBy;
 use longwire_io::{PortError, PushResult, TxPort};
 
 use super::account::Account;
-use super::addresses::PortAddresses;
 use super::lane::{IcmpReceiver, LaneParts};
 use super::lateness::{Judge, SendStamps};
 use super::output::{DeparturePlace, OutputStage, Turn};
@@ -19,7 +18,6 @@ use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::deciding::InsideCounts;
 use crate::record::RecordHandle;
-use crate::sent::SentLog;
 use crate::witness::PauseHistory;
 
 /// The parts of an egress stage.
@@ -47,9 +45,10 @@ pub struct Egress<T> {
     port: T,
     releases: Releases,
     clock: Clock,
-    account: Account,
+    pub(crate) account: Account,
     stamps: Option<Box<SendStamps>>,
-    icmp: Option<Box<IcmpReceiver>>,
+    /// ICMP errors to send.
+    pub(crate) icmp: Option<Box<IcmpReceiver>>,
 }
 
 /// The result of sending a burst.
@@ -79,21 +78,6 @@ impl<T: TxPort> Egress<T> {
         }
     }
 
-    /// Watches departing address requests from now on.
-    pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
-        self.account.addresses = Some(addresses);
-    }
-
-    /// Compares departure gaps with the schedule from now on.
-    pub(crate) fn watch_departures(&mut self) {
-        self.account.departures = Some(Box::default());
-    }
-
-    /// Stops counting frames as late, for frames without times.
-    pub(crate) fn ignore_lateness(&mut self) {
-        self.account.timeless = true;
-    }
-
     /// Requests the send stamp of one frame in `every`, and reports stamps from now on. Returns
     /// their source; `None` if the port has none.
     pub(crate) fn watch_sends(&mut self, every: u32) -> Option<StampedBy> {
@@ -101,11 +85,6 @@ impl<T: TxPort> Egress<T> {
         let shared = &self.account.shared.send_stamps;
         self.stamps = Some(Box::new(SendStamps::new(by, every, shared)));
         Some(by)
-    }
-
-    /// Logs each frame to `log` before it leaves.
-    pub(crate) fn log_to(&mut self, log: SentLog) {
-        self.account.log = Some(Box::new(log));
     }
 
     /// Returns the output port.
@@ -129,11 +108,6 @@ impl<T: TxPort> Egress<T> {
             errors.advance();
         }
         false
-    }
-
-    /// Sends these ICMP errors from now on.
-    pub(crate) fn send_icmp_of(&mut self, icmp: IcmpReceiver) {
-        self.icmp = Some(Box::new(icmp));
     }
 
     fn has_icmp(&mut self) -> bool {
@@ -230,12 +204,6 @@ impl<T: TxPort> Egress<T> {
     pub(crate) fn next_place(&mut self) -> Option<DeparturePlace> {
         let (release, number) = self.releases.next_departure()?;
         Some(place_of(release, number, self.account.lead))
-    }
-
-    /// Records that frames due at `now` wait for a full port: this port, or one that must send
-    /// first.
-    pub(crate) fn waits_for_receiver(&mut self, now: Nanos) {
-        self.account.full_at = now;
     }
 
     fn next_at(&mut self, now: Nanos, full: bool) -> Option<Nanos> {

@@ -4,7 +4,6 @@
 use longwire_engine::Nanos;
 use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort, TxPort};
 
-use super::addresses::PortAddresses;
 use super::admission::{Admission, AdmissionParts};
 use super::{BURST, Step};
 use crate::clock::Clock;
@@ -20,7 +19,7 @@ pub fn shares_memory(input: &impl RxPort, output: &impl TxPort) -> bool {
 /// One direction's ingress stage.
 pub struct Ingress<R> {
     port: R,
-    admission: Admission,
+    pub(crate) admission: Admission,
     clock: Clock,
     ended: bool,
     /// Time at which the port's losses were last read.
@@ -28,7 +27,8 @@ pub struct Ingress<R> {
     /// The reaction to a port loss. If the network continues, the stage ends as it does at the end
     /// of input.
     pub(crate) on_port_loss: OnPortLoss,
-    slack: Nanos,
+    /// How long a frame may wait at the port without being released late.
+    pub(crate) slack: Nanos,
 }
 
 /// Polling interval for the kernel's losses. Reading them takes a system call.
@@ -54,16 +54,6 @@ impl<R: RxPort> Ingress<R> {
             self.slack = least;
         }
         self
-    }
-
-    /// Returns how long a frame may wait at the port without being released late.
-    pub(crate) fn slack(&self) -> Nanos {
-        self.slack
-    }
-
-    /// Watches answers to address requests from now on.
-    pub(crate) fn watch_addresses(&mut self, addresses: PortAddresses) {
-        self.admission.addresses = Some(addresses);
     }
 
     /// Returns the input port.

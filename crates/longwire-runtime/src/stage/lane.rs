@@ -21,7 +21,7 @@ use crate::replay::OfferLogger;
 /// A link and its accounts, before a stage drives it.
 pub struct LaneParts {
     pub(super) link: Link,
-    accounts: LaneAccounts,
+    pub(crate) accounts: LaneAccounts,
 }
 
 /// A link with its queued frames, counters and records. `T` is a frame handle.
@@ -49,14 +49,14 @@ pub(super) trait LaneFrames<T>: FrameAccess<T> {
 }
 
 /// Counters and records of a link's verdicts.
-struct LaneAccounts {
+pub(crate) struct LaneAccounts {
     id: LinkId,
     shared: Arc<LinkShared>,
     recorder: Option<Box<EventRecorder>>,
     /// Logs decisions made ahead of time, for a replay's clients.
-    log: Option<Box<OfferLogger>>,
+    pub log: Option<Box<OfferLogger>>,
     /// Returns ICMP errors to the port of arrival.
-    icmp: Option<Box<IcmpSender>>,
+    pub icmp: Option<Box<IcmpSender>>,
 }
 
 /// A lane's host: its accounts and its frames.
@@ -82,16 +82,6 @@ impl LaneParts {
                 icmp: None,
             },
         }
-    }
-
-    /// Logs all decisions, for a replay's clients.
-    pub(crate) fn log_to(&mut self, log: OfferLogger) {
-        self.accounts.log = Some(Box::new(log));
-    }
-
-    /// Sends the ICMP errors of the link's router from now on.
-    pub(crate) fn send_icmp_by(&mut self, icmp: IcmpSender) {
-        self.accounts.icmp = Some(Box::new(icmp));
     }
 
     /// Returns the lane for the ingress or the egress stage, as (ingress, egress). A managed queue
