@@ -10,8 +10,8 @@ use longwire_runtime::deciding::pipeline::run_to_end;
 use longwire_runtime::deciding::{Operation, PortCarrier, Sharding, Target};
 use longwire_testbed::support::frames::udp4;
 
-use crate::common::Arrivals;
 use crate::common::network::{link, parts, rules};
+use crate::composed::ports::arrivals;
 
 const PACE: Nanos = Nanos::from_millis(1);
 
@@ -97,13 +97,9 @@ fn run_on(sharding: Sharding, links: [&str; 2], orders: Vec<(u64, Operation)>) -
         let frame = udp4([10, 0, 0, from], [10, 0, 0, 9], (0, 0), &[number; 30]);
         (at, frame)
     });
-    let arrivals = |frames| Arrivals::new(frames, 7);
-    let ports = vec![
-        (arrivals(frames.collect()), Noted::default()),
-        (arrivals(Vec::new()), Noted::default()),
-        (arrivals(Vec::new()), Noted::default()),
-    ];
-    let end = run_to_end(ports, parts, (1, Bytes(1 << 20)), None).expect("it runs");
+    let ports = [frames.collect(), Vec::new(), Vec::new()];
+    let ports = ports.map(|frames| (arrivals(frames, 7), Noted::default()));
+    let end = run_to_end(ports.into(), parts, (1, Bytes(1 << 20)), None).expect("it runs");
     let mut events = end.ports.into_iter().map(|port| port.events);
     std::array::from_fn(|_| events.next().expect("three ports"))
 }

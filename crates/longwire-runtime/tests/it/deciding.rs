@@ -3,15 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use longwire_engine::{Bytes, FrameMeta, Nanos, PathId};
+use longwire_engine::{FrameMeta, Nanos, PathId};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::Matcher;
-use longwire_runtime::deciding::pipeline::run_to_end;
-use longwire_runtime::deciding::{NetworkParts, OutputFrame, Simulation, Target};
+use longwire_runtime::deciding::{OutputFrame, Simulation, Target};
 use longwire_testbed::support::frames::udp4;
 
-use crate::common::network::{self, link, parts, rules};
-use crate::common::{Arrivals, Kept};
+use crate::common::network::{self, link, parts, rules, run_stages};
 
 /// Returns a numbered UDP frame from station `from` to station `to`.
 fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
@@ -22,14 +20,6 @@ fn frame(from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
 
 fn number_of(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[42], bytes[43], bytes[44], bytes[45]])
-}
-
-fn run(parts: NetworkParts, inputs: Vec<Vec<(Nanos, Vec<u8>)>>) -> Vec<Vec<(Nanos, Vec<u8>)>> {
-    let ports = inputs
-        .into_iter()
-        .map(|frames| (Arrivals::new(frames, 7), Kept::new(3)));
-    let end = run_to_end(ports.collect(), parts, (1, Bytes(64 << 20)), None).expect("it runs");
-    end.ports.into_iter().map(|port| port.frames).collect()
 }
 
 const MS: u64 = 1_000_000;
@@ -54,7 +44,7 @@ fn stations_are_learnt_and_links_act() {
         // No rule matches, so the frame passes immediately.
         vec![(at(20 * MS), frame(3, 1, 3, 100))],
     ];
-    let out = run(parts, inputs);
+    let out = run_stages(parts, 1, inputs);
     let arrivals: Vec<Vec<_>> = out
         .iter()
         .map(|port| {
@@ -94,7 +84,7 @@ fn a_link_may_be_shared_by_ports() {
         };
         (0..10).map(frame).collect()
     };
-    let out = run(parts, vec![burst(1, 0), burst(2, 5), vec![]]);
+    let out = run_stages(parts, 1, vec![burst(1, 0), burst(2, 5), vec![]]);
     let left: Vec<_> = out[2]
         .iter()
         .map(|(at, bytes)| (at.as_nanos(), number_of(bytes)))
@@ -138,7 +128,7 @@ fn paths_share_links_and_orders_apply_on_time() {
             .map(|n| (at(n * MS + 3), frame(9, 1, 200 + n as u32, 100)))
             .collect(),
     ];
-    let out = run(parts, inputs);
+    let out = run_stages(parts, 1, inputs);
     let of = |from: u32, port: &[(Nanos, Vec<u8>)]| -> Vec<u64> {
         let mine = port
             .iter()
@@ -181,7 +171,7 @@ fn fragments_cross_the_link_of_their_datagram() {
         }
     }
     frames.sort_by_key(|(at, _)| *at);
-    let out = run(parts, vec![frames, Vec::new()]);
+    let out = run_stages(parts, 1, vec![frames, Vec::new()]);
     assert_eq!(out[1].len(), 120);
     for cells in cells {
         assert_eq!(cells.totals().traffic.packets_in, 60);

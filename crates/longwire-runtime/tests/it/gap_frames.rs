@@ -1,7 +1,7 @@
 //! A whole link with gap frames: frames are on the wire at the engine's departure time, to the byte
 //! time.
 
-use crate::common::Arrivals;
+use crate::composed::ports::arrivals;
 use crate::lanes::{Case, parts};
 use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
@@ -59,7 +59,7 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
     for delay in ["50us", "uniform:10us,60us"] {
         let frames = traffic(3_000);
         let expected = decided(&frames, config("1gbit", delay));
-        let source = Arrivals::new(frames, usize::MAX);
+        let source = arrivals(frames, usize::MAX);
         let sink = GapTx::new(MemWire::new(1514), "mem".to_owned(), wire_rate);
         let setup = LinkSetup::new("ab", config("1gbit", delay));
         let settings = PipelineConfig {
@@ -145,14 +145,11 @@ impl TxPort for BusyWire {
 #[test]
 fn a_network_keeps_the_wires_of_its_ports_busy() {
     let case = Case::new("delay=5ms", "delay=5ms");
-    let source = |frames| Arrivals::new(frames, 1);
     let frames = traffic(50);
-    let ports = vec![
-        (source(frames.clone()), BusyWire::default()),
-        (source(Vec::new()), BusyWire::default()),
-    ];
-    let end =
-        network_run_to_end(ports, parts(&case).0, (1, Bytes(64 << 20)), None).expect("it runs");
+    let ports = [frames.clone(), Vec::new()];
+    let ports = ports.map(|frames| (arrivals(frames, 1), BusyWire::default()));
+    let end = network_run_to_end(ports.into(), parts(&case).0, (1, Bytes(64 << 20)), None)
+        .expect("it runs");
     let [idle, wire] = [&end.ports[0], &end.ports[1]];
     assert_eq!(wire.frames.len(), frames.len());
     for port in [idle, wire] {

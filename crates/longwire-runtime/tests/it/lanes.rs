@@ -2,41 +2,30 @@
 //! simulated frame by frame, even if links change in between.
 
 use longwire_engine::{Bytes, LinkId, Nanos, NoLoader, PathId};
+use longwire_io::port::own::OwnRx;
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::deciding::pipeline::run_to_end;
 use longwire_runtime::deciding::{LinkTotals, NetworkParts, Operation, Target};
-use longwire_runtime::record::{Event, Recorder};
+use longwire_runtime::record::Recorder;
 use longwire_units::random::Stream;
 
 use crate::common::network::{self, AllCells, link, pair, simulate, spec};
-use crate::common::recorder;
-use crate::common::{Arrivals, Kept};
+use crate::common::recorder::{self, Recorded};
+use crate::composed::offline::wire_frames;
+use crate::composed::ports::{Frame, Script, Sink, UNKNOWN};
+use crate::composed::traffic::{Buffer, buffers, draws, plain, segments};
 
-/// A frame's arrival and bytes.
-type Arrival = (Nanos, Vec<u8>);
+/// The first arrival.
+const START: Nanos = Nanos::from_millis(1);
 
-/// Releases and numbers of frames, in order of departure.
-type Departures = Vec<(Nanos, u64)>;
-
-/// Number of frames that an output accepts per flush.
+/// Number of frames that an output accepts per flush, unless all buffers are read at once.
 const ROOM: usize = 5;
 
-fn departures(port: &Kept) -> Departures {
-    let frames = port.frames.iter();
-    frames
-        .map(|(release, bytes)| (*release, number_of(bytes)))
-        .collect()
-}
-
-fn number_of(bytes: &[u8]) -> u64 {
-    u64::from_be_bytes(*bytes.first_chunk().expect("a whole number"))
-}
-
 /// Returns bursts and pauses of about `pps` frames/s.
-fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
+fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Buffer> {
     let mut stream = Stream::of_seed(seed);
-    let mut at = 1_000_000;
+    let mut at = 0;
     let gap = 1_000_000_000 / pps;
     let arrival = |number: u64| {
         // Half of the frames arrive together with the previous one or soon after it.
@@ -47,18 +36,18 @@ fn traffic(seed: u64, frames: u64, pps: u64) -> Vec<Arrival> {
         };
         let mut bytes = vec![0; 60 + stream.up_to(1_400) as usize];
         bytes[..8].copy_from_slice(&number.to_be_bytes());
-        (Nanos::from_nanos(at), bytes)
+        plain(at, bytes)
     };
     (0..frames).map(arrival).collect()
 }
 
 /// A change's time, link and options.
-pub(crate) type Change = (u64, u32, &'static str);
+type Change = (u64, u32, &'static str);
 
 pub(crate) struct Case {
-    pub(crate) up: &'static str,
-    pub(crate) down: &'static str,
-    pub(crate) changes: Vec<Change>,
+    up: &'static str,
+    down: &'static str,
+    changes: Vec<Change>,
 }
 
 impl Case {
@@ -96,18 +85,9 @@ pub(crate) fn parts(case: &Case) -> (NetworkParts, AllCells) {
     (parts, cells)
 }
 
-#[derive(Debug, PartialEq)]
-struct Outcome {
-    left: Vec<Departures>,
-    totals: Vec<LinkTotals>,
-    /// Arrived frames, with ports and arrivals.
-    entered: Vec<(PortIndex, Nanos, Vec<u8>)>,
-    events: Vec<Event>,
-}
-
 /// The part of a run that is recorded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Records {
+enum Records {
     Nothing,
     Verdicts,
     Frames,
@@ -115,93 +95,100 @@ pub(crate) enum Records {
 
 impl Records {
     /// Returns the recorder and its memory.
-    pub(crate) fn recorder(self) -> (Option<Box<dyn Recorder>>, recorder::Kept) {
+    fn recorder(self) -> (Option<Box<dyn Recorder>>, recorder::Kept) {
         let (keeper, kept) = recorder::keeper(self == Records::Frames);
         (Some(keeper).filter(|_| self != Records::Nothing), kept)
     }
 }
 
-fn outcome(left: Vec<Departures>, cells: &AllCells, kept: &recorder::Kept) -> Outcome {
-    let kept = kept.take();
-    Outcome {
-        left,
-        totals: totals(cells),
-        entered: kept.entered,
-        events: kept.events,
-    }
-}
+/// Maximum number of buffers read at once, whether the outputs take offloads, and the recording.
+type Way = (usize, bool, Records);
 
-pub(crate) fn totals(cells: &AllCells) -> Vec<LinkTotals> {
+/// All buffers at once.
+const ALL: usize = usize::MAX;
+
+/// Departed wire frames by port, link counters, and the recording.
+type Outcome = (Vec<Vec<Frame>>, Vec<LinkTotals>, Recorded);
+
+fn totals(cells: &AllCells) -> Vec<LinkTotals> {
     cells.iter().map(|cells| cells.totals()).collect()
 }
 
 /// Runs the stages of a live run.
-fn staged(case: &Case, arrivals: &[Vec<Arrival>; 2], most: usize, records: Records) -> Outcome {
+fn staged(case: &Case, buffers: &[Vec<Buffer>; 2], (most, takes_offload, records): Way) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = records.recorder();
-    let ports = arrivals
-        .iter()
-        .map(|arrivals| (Arrivals::new(arrivals.clone(), most), Kept::new(ROOM)));
+    let sinks = [Sink::default(), Sink::default()];
+    let ports = sinks.iter().zip(buffers).map(|(sink, buffers)| {
+        let source = Script::at(buffers.clone(), START).in_bursts(most);
+        let mut sink = sink.port(takes_offload);
+        sink.room = if most == ALL { usize::MAX } else { ROOM };
+        (Box::new(source) as Box<dyn OwnRx>, sink)
+    });
     let end = run_to_end(ports.collect(), parts, (3, Bytes(64 << 20)), recorder);
-    let left = end.expect("it runs").ports.iter().map(departures).collect();
-    outcome(left, &cells, &kept)
+    for report in end.expect("it runs").reports {
+        assert_eq!(report.artifacts.values().sum::<u64>(), 0, "{}", case.up);
+    }
+    let left = sinks.iter().map(Sink::take).collect();
+    (left, totals(&cells), kept.take())
 }
 
-/// Simulates frame by frame, without lines.
-fn simulated(case: &Case, arrivals: &[Vec<Arrival>; 2]) -> Outcome {
+/// Simulates frame by frame, without lines and trains.
+fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     let (parts, cells) = parts(case);
     let (recorder, kept) = Records::Frames.recorder();
-    let frames = arrivals.iter().enumerate();
-    let frames = frames.flat_map(|(port, arrivals)| {
-        arrivals
-            .iter()
-            .map(move |(at, bytes)| (port, *at, bytes.as_slice()))
+    let wire = [0, 1].map(|port| wire_frames(&buffers[port], START));
+    let frames = wire.iter().enumerate().flat_map(|(port, frames)| {
+        let frames = frames.iter();
+        frames.map(move |frame| (port, frame.at, frame.bytes.as_slice()))
     });
     let left = simulate(parts, recorder, frames, |leaving| {
-        (leaving.release, number_of(leaving.bytes))
+        (leaving.release, leaving.bytes.to_vec())
     });
-    outcome(left, &cells, &kept)
+    (left, totals(&cells), kept.take())
 }
 
-fn compare(case: &Case) {
-    let arrivals = [traffic(1, 4_000, 20_000), traffic(2, 2_000, 10_000)];
-    let expected = simulated(case, &arrivals);
-    assert!(
-        expected.left[1].len() > 100,
-        "{} {}",
-        case.up,
-        expected.left[1].len()
-    );
-    let ways = [
-        (1, Records::Nothing),
-        (7, Records::Nothing),
-        (64, Records::Nothing),
-        (7, Records::Frames),
-        (64, Records::Frames),
-        (16, Records::Verdicts),
-    ];
-    for (most, records) in ways {
-        let mut found = staged(case, &arrivals, most, records);
-        if case.up.contains("order=reorder") {
-            // The stages decide a burst after its last arrival, so an overtaking frame may be
-            // handed over late.
-            found.left[1].sort_by_key(|(release, _)| *release);
-        }
-        let name = format!("{}, {most}, {records:?}", case.up);
-        assert_eq!(found.totals, expected.totals, "{name}");
-        for (found, expected) in found.left.iter().zip(&expected.left) {
-            assert_same(found, expected, &name);
+/// Compares all ways. Returns the numbers of frames that left the second port, and of unrecorded
+/// frames that shared a buffer.
+fn compare(case: &Case, buffers: &[Vec<Buffer>; 2], ways: &[Way]) -> (usize, usize) {
+    let (expected, expected_totals, expected_records) = simulated(case, buffers);
+    let mut together = 0;
+    for way in ways {
+        let (mut found, found_totals, mut found_records) = staged(case, buffers, *way);
+        let (most, takes_offload, records) = *way;
+        let name = format!("{}, {way:?}", case.up);
+        assert_eq!(found_totals, expected_totals, "{name}");
+        if records != Records::Nothing {
+            assert_same(&found_records.events, &expected_records.events, &name);
         }
         if records == Records::Frames {
-            assert_same(&found.entered, &expected.entered, &name);
+            if most == ALL {
+                // A burst may end between simultaneous frames.
+                found_records
+                    .entered
+                    .sort_by_key(|(port, at, _)| (*at, *port));
+            }
+            assert_same(&found_records.entered, &expected_records.entered, &name);
         }
-        if records != Records::Nothing {
-            assert_same(&found.events, &expected.events, &name);
+        if most < ALL && case.up.contains("order=reorder") {
+            // The stages decide a burst after its last arrival, so an overtaking frame may be
+            // handed over late.
+            found[1].sort_by_key(|(release, _)| *release);
+        }
+        for (found, expected) in found.iter_mut().zip(&expected) {
+            for (found, expected) in found.iter_mut().zip(expected) {
+                if takes_offload && found.0 == UNKNOWN {
+                    found.0 = expected.0;
+                    together += usize::from(records == Records::Nothing);
+                }
+            }
+            assert_same(found, expected, &name);
         }
     }
+    (expected[1].len(), together)
 }
 
-pub(crate) fn assert_same<T: PartialEq + std::fmt::Debug>(found: &[T], expected: &[T], name: &str) {
+fn assert_same<T: PartialEq + std::fmt::Debug>(found: &[T], expected: &[T], name: &str) {
     let differs = found.iter().zip(expected).position(|(a, b)| a != b);
     if let Some(at) = differs {
         let near = |of: &[T]| format!("{:?}", &of[at.saturating_sub(2)..of.len().min(at + 8)]);
@@ -210,7 +197,7 @@ pub(crate) fn assert_same<T: PartialEq + std::fmt::Debug>(found: &[T], expected:
     assert_eq!(found.len(), expected.len(), "{name}");
 }
 
-pub(crate) const LINKS: [&str; 14] = [
+const LINKS: [&str; 14] = [
     "",
     "rate=200mbit delay=20ms loss=1%",
     // Overloaded links.
@@ -230,11 +217,55 @@ pub(crate) const LINKS: [&str; 14] = [
     "delay=3ms router=hop mtu=1000",
 ];
 
+const DOWN: &str = "rate=100mbit delay=3ms loss=2%";
+
+/// Compares single frames.
+fn compare_frames(case: &Case) {
+    let frames = [traffic(1, 4_000, 20_000), traffic(2, 2_000, 10_000)];
+    let ways = [
+        (1, Records::Nothing),
+        (7, Records::Nothing),
+        (64, Records::Nothing),
+        (7, Records::Frames),
+        (64, Records::Frames),
+        (16, Records::Verdicts),
+    ];
+    let (left, _) = compare(
+        case,
+        &frames,
+        &ways.map(|(most, records)| (most, false, records)),
+    );
+    assert!(left > 100, "{}: {left}", case.up);
+}
+
+/// Compares trains and partial checksums, with frames cut and completed beforehand.
+fn compare_trains(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
+    let ways = [
+        (ALL, false, Records::Nothing),
+        (ALL, true, Records::Nothing),
+        (ALL, true, Records::Verdicts),
+        (ALL, true, Records::Frames),
+    ];
+    compare(case, buffers, &ways).1
+}
+
+/// Returns the frames that shared a buffer in random traffic.
+fn compare_buffers(case: &Case) -> usize {
+    let buffers = |seed: u64| [2 * seed, 2 * seed + 1].map(|seed| buffers(&mut draws(seed)));
+    (0..8)
+        .map(|seed| compare_trains(case, &buffers(seed)))
+        .sum()
+}
+
 #[test]
 fn lanes_decide_as_a_network_without_lines_does() {
+    let mut together = 0;
     for up in LINKS {
-        compare(&Case::new(up, "rate=100mbit delay=3ms loss=2%"));
+        let case = Case::new(up, DOWN);
+        compare_frames(&case);
+        together += compare_buffers(&case);
     }
+    assert!(together > 1_000, "{together}");
 }
 
 #[test]
@@ -255,10 +286,9 @@ fn changes_find_each_frame_where_it_is() {
         (150_000, 0, "rate=unlimited loss=none"),
     ];
     for up in LINKS {
-        compare(&Case {
-            up,
-            down: "rate=100mbit delay=3ms loss=2%",
+        compare_frames(&Case {
             changes: changes.clone(),
+            ..Case::new(up, DOWN)
         });
     }
 }
@@ -269,9 +299,56 @@ fn frequent_changes_keep_frames_in_order() {
         let text = ["delay=8ms", "rate=70mbit", "delay=2ms", "rate=200mbit"];
         (10_000 + 1_700 * n, 0, text[n as usize % 4])
     };
-    compare(&Case {
-        up: "rate=100mbit delay=5ms",
-        down: "",
+    compare_frames(&Case {
         changes: (0..100).map(toggled).collect(),
+        ..Case::new("rate=100mbit delay=5ms", "")
     });
+}
+
+#[test]
+fn changes_find_trains_on_their_lines() {
+    let changes = vec![
+        (3_000, 0, "rate=80mbit"),
+        (6_000, 0, "loss=5%"),
+        (8_000, 0, "delay=1ms rate=unlimited"),
+        (8_500, 1, "delay=500us rate=unlimited"),
+        (9_000, 0, "queue=10p rate=200mbit"),
+        (14_000, 0, "delay=30ms rate=300mbit queue=derived"),
+        (19_000, 0, "queue=codel"),
+        (22_000, 0, "queue=100p"),
+        (23_000, 0, "rate=40mbit"),
+        (30_000, 0, "corrupt=20% delay=uniform:min=1ms,max=4ms"),
+        (34_000, 0, "corrupt=none delay=4ms rate=unlimited"),
+        (40_000, 0, "loss=none"),
+        (40_100, 0, "delay=5ms"),
+        (40_200, 0, "delay=4ms"),
+    ];
+    for up in LINKS {
+        compare_buffers(&Case {
+            changes: changes.clone(),
+            ..Case::new(up, "delay=7ms")
+        });
+    }
+}
+
+/// Changes close the lanes while trains are queued on them and frames are queued elsewhere.
+#[test]
+fn frequent_changes_cut_trains_that_wait() {
+    let toggled = |n: u64| {
+        let text = ["delay=8ms", "delay=7ms", "delay=6ms", "delay=9ms"];
+        (1_500 + 700 * n, 0, text[n as usize % 4])
+    };
+    let case = Case {
+        changes: (0..60).map(toggled).collect(),
+        ..Case::new("delay=5ms", "")
+    };
+    let trains = |gap: u64| (0..100).map(move |n| segments(n * gap, 20)).collect();
+    compare_trains(&case, &[trains(400_000), trains(300_000)]);
+}
+
+#[test]
+fn a_train_leaves_in_one_piece() {
+    let case = Case::new("delay=20ms", "");
+    let together = compare_trains(&case, &[vec![segments(0, 44)], Vec::new()]);
+    assert_eq!(together, 43, "all frames but the first");
 }

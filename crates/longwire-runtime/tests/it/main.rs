@@ -10,7 +10,6 @@ mod counters;
 mod deciding;
 mod gap_frames;
 mod lanes;
-mod lanes_trains;
 mod live;
 mod live_frames;
 mod loader;

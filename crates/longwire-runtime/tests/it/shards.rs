@@ -5,10 +5,8 @@ use std::num::NonZero;
 use std::time::Duration;
 
 use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, PathId};
-use longwire_io::Offload;
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
-use longwire_runtime::deciding::pipeline::run_to_end;
 use longwire_runtime::deciding::{
     NetworkParts, Operation, OutputFrame, Sharding, Simulation, Target,
 };
@@ -16,12 +14,12 @@ use longwire_runtime::record::Event;
 use longwire_runtime::{NetworkPlan, RunConfig, start};
 use longwire_testbed::support::frames::udp4;
 
+use crate::common::input;
 use crate::common::network::{self, AllCells};
 use crate::common::recorder::{Recorded, keeper};
-use crate::common::{Arrivals, Kept, input};
 use crate::composed::any_spec::{Choices, Examples, any_spec};
 use crate::composed::ports::{self, Script};
-use crate::composed::traffic::{Buffer, draws};
+use crate::composed::traffic::{draws, plain};
 use longwire_testbed::support::Draws;
 
 /// Number of ports, of stations behind each, and of links and paths in a case.
@@ -313,20 +311,12 @@ fn copies_make_batches_short() {
 /// Runs a live run's stages in virtual time, and returns each port's output.
 fn run_in_stages(case: &Case, sharding: Sharding) -> Vec<Vec<(Nanos, Vec<u8>)>> {
     let (parts, _) = case.parts(sharding);
-    let ports = (0..PORTS).map(|port| {
-        let frames = case
-            .frames_of(port)
-            .map(|(_, at, bytes)| (*at, bytes.clone()));
-        (Arrivals::new(frames.collect(), 7), Kept::new(3))
-    });
-    let end = run_to_end(ports.collect(), parts, (7, Bytes(64 << 20)), None).expect("it runs");
-    let left = end.ports.into_iter().map(|port| {
-        let mut frames = port.frames;
-        // Simultaneous frames may be decided after other frames with the same time have left.
-        frames.sort();
-        frames
-    });
-    left.collect()
+    let frames = |(_, at, bytes): &Arrival| (*at, bytes.clone());
+    let inputs = (0..PORTS).map(|port| case.frames_of(port).map(frames).collect());
+    let mut left = network::run_stages(parts, 7, inputs.collect());
+    // Simultaneous frames may be decided after other frames with the same time have left.
+    left.iter_mut().for_each(|frames| frames.sort());
+    left
 }
 
 #[test]
@@ -376,11 +366,8 @@ fn any_network_live_on_shards() {
 fn live(case: &Case, sharding: Sharding) -> usize {
     let (parts, _) = case.parts(sharding);
     let port = |port: u64| {
-        let buffers = case.frames_of(port).map(|(_, at, bytes)| Buffer {
-            at: at.as_nanos(),
-            bytes: bytes.clone(),
-            offload: Offload::NONE,
-        });
+        let buffers = case.frames_of(port);
+        let buffers = buffers.map(|(_, at, bytes)| plain(at.as_nanos(), bytes.clone()));
         let name = ["a", "b", "c"][port as usize];
         let rx = Script::live(buffers.collect());
         (name.to_owned(), input(name, rx))

@@ -4,7 +4,6 @@
 pub mod network;
 pub mod recorder;
 
-use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use longwire_capture::{CaptureReader, CaptureWriter};
@@ -13,7 +12,7 @@ use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::own::{OwnRx, OwnTx};
 use longwire_io::port::{AnyRx, AnyTx, Port, registry};
-use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, RunningNetwork, start};
 use longwire_testbed::support::Folder;
 
@@ -81,96 +80,12 @@ pub fn output(name: &str, tx: impl OwnTx + 'static) -> Port {
     Port::with_halves(name, AnyRx::Silent(SilentRx), AnyTx::Own(Box::new(tx)))
 }
 
-/// A port whose frames arrive at given times, at most `burst_max` per call.
-pub struct Arrivals {
-    pub frames: Vec<(Nanos, Vec<u8>)>,
-    pub next: usize,
-    pub burst_max: usize,
-}
-
-impl Arrivals {
-    pub fn new(frames: Vec<(Nanos, Vec<u8>)>, burst_max: usize) -> Arrivals {
-        Arrivals {
-            frames,
-            next: 0,
-            burst_max,
-        }
-    }
-}
-
-impl RxPort for Arrivals {
-    fn receive(
-        &mut self,
-        _now: Nanos,
-        max: usize,
-        take: &mut impl FnMut(RxFrame<'_>),
-    ) -> Result<ReceiveResult, PortError> {
-        let burst = self.frames[self.next..].iter();
-        let mut frames = 0;
-        for (arrival, bytes) in burst.take(max.min(self.burst_max)) {
-            take(RxFrame::whole(bytes, *arrival));
-            frames += 1;
-        }
-        self.next += frames;
-        Ok(ReceiveResult {
-            frames,
-            end: self.next == self.frames.len(),
-        })
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn frame_max(&self) -> usize {
-        1_514
-    }
-}
-
-/// Keeps departing frames. Accepts only `room` frames per flush.
-pub struct Kept {
-    pub frames: Vec<(Nanos, Vec<u8>)>,
-    pushed: usize,
-    room: usize,
-}
-
-impl Kept {
-    pub fn new(room: usize) -> Kept {
-        Kept {
-            frames: Vec::new(),
-            pushed: 0,
-            room,
-        }
-    }
-}
-
-impl TxPort for Kept {
-    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        if self.pushed == self.room {
-            return PushResult::Full;
-        }
-        self.pushed += 1;
-        self.frames.push((frame.release, frame.bytes.to_vec()));
-        PushResult::Taken
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        Ok(std::mem::take(&mut self.pushed))
-    }
-
-    fn free_slots(&self) -> usize {
-        self.room - self.pushed
-    }
-
-    fn unsent(&self) -> usize {
-        self.pushed
-    }
-}
-
 /// A sending half that passes frames to a function. Accepted frames leave with the next flush.
 pub struct PushFn<F> {
     push: F,
     taken: usize,
+    /// Maximum number of frames per flush.
+    pub room: usize,
     pub takes_offload: bool,
 }
 
@@ -179,6 +94,7 @@ impl<F: FnMut(TxFrame<'_>) -> PushResult> PushFn<F> {
         PushFn {
             push,
             taken: 0,
+            room: usize::MAX,
             takes_offload: false,
         }
     }
@@ -186,6 +102,9 @@ impl<F: FnMut(TxFrame<'_>) -> PushResult> PushFn<F> {
 
 impl<F: FnMut(TxFrame<'_>) -> PushResult> TxPort for PushFn<F> {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
+        if self.taken == self.room {
+            return PushResult::Full;
+        }
         let pushed = (self.push)(frame);
         self.taken += usize::from(pushed == PushResult::Taken);
         pushed
@@ -196,7 +115,7 @@ impl<F: FnMut(TxFrame<'_>) -> PushResult> TxPort for PushFn<F> {
     }
 
     fn free_slots(&self) -> usize {
-        usize::MAX
+        self.room - self.taken
     }
 
     fn unsent(&self) -> usize {

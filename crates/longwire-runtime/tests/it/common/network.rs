@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{FrameMeta, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
+use longwire_engine::{Bytes, FrameMeta, LinkConfig, LinkId, LinkSpec, Nanos, NoLoader, PathId};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order};
 use longwire_runtime::OnPortLoss;
+use longwire_runtime::deciding::pipeline::run_to_end;
 use longwire_runtime::deciding::{
     LinkCells, NetworkParts, OutputFrame, Sharding, Simulation, Target,
 };
 use longwire_runtime::record::Recorder;
+
+use crate::composed::ports::{Frame, Sink, arrivals};
 
 /// Counters of each link.
 pub type AllCells = Vec<Arc<LinkCells>>;
@@ -65,6 +68,19 @@ pub fn parts(
         remote: None,
     };
     (parts, cells)
+}
+
+/// Runs the stages of a live run in virtual time. Inputs provide up to 7 frames at once, and
+/// outputs accept 3 per flush. Returns the frames that left each port, with their releases.
+pub fn run_stages(parts: NetworkParts, seed: u64, inputs: Vec<Vec<Frame>>) -> Vec<Vec<Frame>> {
+    let sinks: Vec<Sink> = inputs.iter().map(|_| Sink::default()).collect();
+    let ports = inputs.into_iter().zip(&sinks).map(|(frames, sink)| {
+        let mut port = sink.port(false);
+        port.room = 3;
+        (arrivals(frames, 7), port)
+    });
+    run_to_end(ports.collect(), parts, (seed, Bytes(64 << 20)), None).expect("it runs");
+    sinks.iter().map(Sink::take).collect()
 }
 
 /// Simulates a two-port network frame by frame until all frames have left. Each frame has a port

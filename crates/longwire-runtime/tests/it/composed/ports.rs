@@ -9,7 +9,7 @@ use longwire_io::port::{PortError, PushResult, ReceiveResult, RxFrame, TxFrame};
 
 use crate::common::PushFn;
 use crate::composed::offline::wire_frames;
-use crate::composed::traffic::Buffer;
+use crate::composed::traffic::{Buffer, plain};
 
 /// Provides buffers at their times.
 pub struct Script {
@@ -18,16 +18,25 @@ pub struct Script {
     start: Option<Nanos>,
     /// Whether all buffers have already arrived, with stamps.
     at_once: bool,
+    burst_max: usize,
+}
+
+/// Provides frames at their times on a virtual clock, at most `burst_max` at once.
+pub fn arrivals(frames: Vec<(Nanos, Vec<u8>)>, burst_max: usize) -> Box<dyn OwnRx> {
+    let buffers = frames.into_iter();
+    let buffers = buffers
+        .map(|(at, bytes)| plain(at.as_nanos(), bytes))
+        .collect();
+    Box::new(Script::at(buffers, Nanos::ZERO).in_bursts(burst_max))
 }
 
 impl Script {
     /// Returns a script relative to `start` on a virtual clock, which the script's stamps advance.
     pub fn at(buffers: Vec<Buffer>, start: Nanos) -> Script {
         Script {
-            buffers,
-            next: 0,
             start: Some(start),
             at_once: true,
+            ..Script::live(buffers)
         }
     }
 
@@ -38,7 +47,13 @@ impl Script {
             next: 0,
             start: None,
             at_once: false,
+            burst_max: usize::MAX,
         }
+    }
+
+    /// Provides at most `burst_max` buffers at once.
+    pub fn in_bursts(self, burst_max: usize) -> Script {
+        Script { burst_max, ..self }
     }
 }
 
@@ -50,7 +65,7 @@ impl OwnRx for Script {
         take: &mut dyn FnMut(RxFrame<'_>),
     ) -> Result<ReceiveResult, PortError> {
         let start = *self.start.get_or_insert(now);
-        let mut frames = 0;
+        let (mut frames, max) = (0, max.min(self.burst_max));
         while let Some(buffer) = self.buffers.get(self.next).filter(|_| frames < max) {
             let arrival = start.saturating_add(Nanos::from_nanos(buffer.at));
             if arrival > now && !self.at_once {

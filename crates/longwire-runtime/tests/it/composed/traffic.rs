@@ -32,16 +32,21 @@ pub fn buffers(draws: &mut Draws) -> Vec<Buffer> {
         let len = draws.pick(&[0, 18, 300, 548, 549, 1_400, 1_472]);
         buffers.push(match draws.below(8) {
             0 => super_packet(at, number as u16, flow, draws),
-            1 => buffer(at, unknown(len), Offload::NONE),
+            1 => plain(at, unknown(len)),
             2 => unfinished(at, number as u16, flow, len),
             _ => {
                 let flags = draws.pick(&[0, 0, 0, 0x4000]);
                 let packet = udp4(number as u16, flow, flags, &payload(len));
-                buffer(at, packet, Offload::NONE)
+                plain(at, packet)
             }
         });
     }
     buffers
+}
+
+/// Returns a buffer without offloads.
+pub fn plain(at: u64, bytes: Vec<u8>) -> Buffer {
+    buffer(at, bytes, Offload::NONE)
 }
 
 fn buffer(at: u64, bytes: Vec<u8>, offload: Offload) -> Buffer {
