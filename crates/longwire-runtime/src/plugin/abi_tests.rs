@@ -26,10 +26,14 @@ impl Claims {
 }
 
 macro_rules! claim_fields {
-    ($claims:expr, $name:literal, $type:ty, $($field:ident),+) => {
-        $claims.size($name, size_of::<$type>());
-        $($claims.at($name, stringify!($field), offset_of!($type, $field));)+
-    };
+    ($($name:ident = $type:ident { $($field:ident),+ })+) => {{
+        let mut claims = Claims(String::new());
+        $(
+            claims.size(stringify!($name), size_of::<$type>());
+            $(claims.at(stringify!($name), stringify!($field), offset_of!($type, $field));)+
+        )+
+        claims
+    }};
 }
 
 /// Returns whether a C program with the header compiles without warnings.
@@ -53,67 +57,21 @@ fn compiles(body: &str) -> bool {
 
 #[test]
 fn the_header_has_the_same_structs() {
-    let mut claims = Claims(String::new());
-    claim_fields!(
-        claims,
-        "packet",
-        Packet,
-        at_ns,
-        arrival_ns,
-        bytes,
-        bytes_count,
-        length,
-        wire_bits,
-        queue_packets,
-        queue_bytes
-    );
-    claim_fields!(
-        claims,
-        "hints",
-        Hints,
-        struct_size,
-        reserved,
-        delay_mean_ns,
-        delay_least_ns,
-        rate_mean_bits_per_second
-    );
-    claim_fields!(
-        claims,
-        "host",
-        Host,
-        abi,
-        struct_size,
-        next_u64,
-        up_to,
-        uniform,
-        chance,
-        exponential,
-        fail,
-        log,
-        text,
-        require,
-        time,
-        rate,
-        size,
-        probability,
-        count,
-        real
-    );
-    claim_fields!(
-        claims,
-        "plugin",
-        Plugin,
-        abi,
-        struct_size,
-        name,
-        create,
-        destroy,
-        lose,
-        delay,
-        ready,
-        depart,
-        rewrite
-    );
+    let mut claims = claim_fields! {
+        packet = Packet {
+            at_ns, arrival_ns, bytes, bytes_count, length, wire_bits, queue_packets, queue_bytes
+        }
+        hints = Hints {
+            struct_size, reserved, delay_mean_ns, delay_least_ns, rate_mean_bits_per_second
+        }
+        host = Host {
+            abi, struct_size, next_u64, up_to, uniform, chance, exponential, fail, log, text,
+            require, time, rate, size, probability, count, real
+        }
+        plugin = Plugin {
+            abi, struct_size, name, create, destroy, lose, delay, ready, depart, rewrite
+        }
+    };
     claims.equal("LONGWIRE_PLUGIN_ABI", abi::VERSION as usize);
     assert!(compiles(&claims.0), "{}", claims.0);
     // A false assertion is rejected.

@@ -65,65 +65,33 @@ fn cut(decisions: &[Option<u64>], form: CutForm) -> Vec<(u64, u64, Vec<u8>)> {
 }
 
 #[test]
-fn frames_that_leave_together_stay_together() {
-    let together = cut(&[Some(5), Some(5), Some(5)], CutForm::Trains);
-    assert_eq!(together, [(5, 3, vec![0, 1, 2])]);
-}
-
-#[test]
-fn frames_that_leave_apart_are_parted() {
-    let apart = cut(&[Some(1), Some(2), Some(2), Some(3)], CutForm::Trains);
-    let expected = [(1, 1, vec![0]), (2, 2, vec![1, 2]), (3, 1, vec![3])];
-    assert_eq!(apart, expected);
-}
-
-#[test]
-fn a_lost_frame_parts_its_neighbours() {
-    let parted = cut(
-        &[None, Some(7), None, Some(7), Some(7), None],
-        CutForm::Trains,
-    );
-    assert_eq!(parted, [(7, 1, vec![1]), (7, 2, vec![3, 4])]);
-    assert_eq!(cut(&[None, None], CutForm::Trains), []);
-}
-
-#[test]
-fn a_port_without_offloads_gets_wire_frames() {
-    let frames = cut(&[Some(4), Some(4), None, Some(4)], CutForm::Finished);
-    let expected = [(4, 1, vec![0]), (4, 1, vec![1]), (4, 1, vec![3])];
-    assert_eq!(frames, expected);
-}
-
-#[test]
-fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
-    let (mut frame, mut offload) = super_packet(1);
-    offload.segments = None;
-    // The pseudo-header sum, as senders leave it.
-    let transport_len = (frame.len() - 34) as u32;
-    let sum = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
-    let folded = ((sum & 0xffff) + (sum >> 16)) as u16;
-    frame[50..52].copy_from_slice(&folded.to_be_bytes());
-    let mut piece = Vec::new();
-    let mut cutter = Cutter::new(1, &frame, offload, &mut piece);
-    assert_eq!(cutter.next_wire_len(), Some(frame.len() as u32));
-    assert_eq!(cutter.decided(Some(Nanos::ZERO)), None);
-    assert_eq!(cutter.next_wire_len(), None);
-    let run = cutter.last_run().expect("one run");
-    let unmade = cutter.cut(run, CutForm::Finished, |cut| {
-        assert_eq!((cut.offload, cut.wire_frames), (Offload::NONE, 1));
-        let words = cut.bytes[34..].chunks(2);
-        let total: u32 = words
-            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
-            .sum();
-        let total = total + 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
-        let once = (total & 0xffff) + (total >> 16);
-        assert_eq!(
-            (once & 0xffff) + (once >> 16),
-            0xffff,
-            "the checksum is right"
-        );
-    });
-    assert_eq!(unmade, 0);
+fn only_frames_that_leave_together_stay_together() {
+    use CutForm::{Finished, Trains};
+    for (decisions, form, expected) in [
+        (
+            &[Some(5), Some(5), Some(5)][..],
+            Trains,
+            vec![(5, 3, vec![0, 1, 2])],
+        ),
+        (
+            &[Some(1), Some(2), Some(2), Some(3)],
+            Trains,
+            vec![(1, 1, vec![0]), (2, 2, vec![1, 2]), (3, 1, vec![3])],
+        ),
+        (
+            &[None, Some(7), None, Some(7), Some(7), None],
+            Trains,
+            vec![(7, 1, vec![1]), (7, 2, vec![3, 4])],
+        ),
+        (&[None, None], Trains, vec![]),
+        (
+            &[Some(4), Some(4), None, Some(4)],
+            Finished,
+            vec![(4, 1, vec![0]), (4, 1, vec![1]), (4, 1, vec![3])],
+        ),
+    ] {
+        assert_eq!(cut(decisions, form), expected, "{decisions:?}");
+    }
 }
 
 #[test]

@@ -24,4 +24,3 @@ mod shards;
 mod suggest;
 mod sums;
 mod traces;
-mod traces_together;

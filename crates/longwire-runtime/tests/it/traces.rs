@@ -49,7 +49,7 @@ fn trace_of(name: &str, frames: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Str
 }
 
 /// Writes a trace of numbered frames at these microseconds.
-pub(crate) fn trace(name: &str, frames: &[(u64, u32)]) -> String {
+fn trace(name: &str, frames: &[(u64, u32)]) -> String {
     trace_of(name, frames.iter().map(|(at, n)| (*at, frame(*n, 60))))
 }
 
@@ -447,6 +447,85 @@ fn frames_that_cannot_be_anonymised_are_reported() {
         notes.iter().any(|note| note.starts_with("dropped 1 frame")),
         "{notes:?}"
     );
+}
+
+#[test]
+fn traces_with_their_own_outputs_have_one_order_in_every_round() {
+    type Case = (
+        TraceConfig,
+        &'static [&'static [u64]],
+        u64,
+        Vec<(u64, usize)>,
+    );
+    let paced = |pace| TraceConfig {
+        pace,
+        ..TraceConfig::default()
+    };
+    let faster = TraceConfig {
+        round_gap: Some(Nanos::from_micros(7)),
+        ..paced(Pace::Trace("2x".parse().unwrap()))
+    };
+    let limited = TraceConfig {
+        limit: Some(11),
+        ..paced(Pace::TopSpeed)
+    };
+    let per_second = "1mpps".parse().unwrap();
+    // Equal timestamps keep the order of the traces. A round takes 1,200 us plus the mean gap.
+    let merged = [
+        (0, 1),
+        (100, 0),
+        (110, 0),
+        (110, 1),
+        (120, 0),
+        (500, 1),
+        (1_200, 1),
+    ];
+    let two: &[&[u64]] = &[&[0, 100, 110], &[50]];
+    let cases: [Case; 4] = [
+        (
+            TraceConfig::default(),
+            &[&[100, 110, 120], &[0, 110, 500, 1_200]],
+            1_400,
+            merged.into(),
+        ),
+        (
+            faster,
+            &[&[0, 100], &[40], &[60]],
+            57,
+            vec![(0, 0), (20, 1), (30, 2), (50, 0)],
+        ),
+        (
+            paced(Pace::Packets(per_second)),
+            two,
+            4,
+            vec![(0, 0), (1, 1), (2, 0), (3, 0)],
+        ),
+        (limited, two, 0, vec![(0, 0), (0, 1), (0, 0), (0, 0)]),
+    ];
+    for (number, (config, traces, period, round)) in cases.into_iter().enumerate() {
+        let path = |(at, micros): (usize, &&[u64])| {
+            let frames: Vec<_> = micros.iter().copied().zip(0..).collect();
+            trace(&format!("together-{number}-{at}.pcap"), &frames)
+        };
+        let config = TraceConfig {
+            traces: traces.iter().enumerate().map(path).collect(),
+            apart: true,
+            rounds: Some(3),
+            ..config
+        };
+        let limit = config.limit.unwrap_or(u64::MAX) as usize;
+        let rounds =
+            (0..3).flat_map(|nth| round.iter().map(move |(at, to)| (nth * period + at, *to)));
+        let mut feed = open(config);
+        assert_eq!(feed.outputs(), traces.len());
+        let left = drain_all(&mut feed).into_iter();
+        let left: Vec<_> = left.map(|(due, _, output)| (due, output)).collect();
+        assert_eq!(
+            left,
+            rounds.take(limit).collect::<Vec<_>>(),
+            "case {number}"
+        );
+    }
 }
 
 /// Compares merging with a stable sort. Some traces have no frames, and others end early.
