@@ -168,26 +168,19 @@ impl SentFrames {
 
 /// Header fields that a digest ignores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IgnoredFields {
-    mac: bool,
-    address: bool,
-    port: bool,
-    tos: bool,
-    ttl: bool,
-    checksum: bool,
-}
+pub struct IgnoredFields(u8);
 
-/// A field's name and its flag.
-type Field = (&'static str, fn(&mut IgnoredFields) -> &mut bool);
+/// Names of fields. The position of each is its bit in a set.
+const FIELDS: [&str; 6] = ["mac", "address", "port", "tos", "ttl", "checksum"];
+const MAC: u8 = 1;
+const ADDRESS: u8 = 1 << 1;
+const PORT: u8 = 1 << 2;
+const TOS: u8 = 1 << 3;
+const TTL: u8 = 1 << 4;
+const CHECKSUM: u8 = 1 << 5;
 
-const FIELDS: [Field; 6] = [
-    ("mac", |ignored| &mut ignored.mac),
-    ("address", |ignored| &mut ignored.address),
-    ("port", |ignored| &mut ignored.port),
-    ("tos", |ignored| &mut ignored.tos),
-    ("ttl", |ignored| &mut ignored.ttl),
-    ("checksum", |ignored| &mut ignored.checksum),
-];
+/// A part of a header, as offset and length, that is zeroed if any of a set of fields is ignored.
+type Part = (u8, usize, usize);
 
 /// The error for an unknown field name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -201,9 +194,8 @@ impl FromStr for IgnoredFields {
     fn from_str(text: &str) -> Result<IgnoredFields, UnknownField> {
         let mut ignored = IgnoredFields::default();
         for name in text.split(',').map(str::trim) {
-            let field = FIELDS.iter().find(|(known, _)| *known == name);
-            let (_, set) = field.ok_or_else(|| UnknownField(name.to_owned()))?;
-            *set(&mut ignored) = true;
+            let bit = FIELDS.iter().position(|known| *known == name);
+            ignored.0 |= 1 << bit.ok_or_else(|| UnknownField(name.to_owned()))?;
         }
         Ok(ignored)
     }
@@ -225,86 +217,69 @@ pub fn digest(bytes: &[u8], wire_len: u32, ignored: &IgnoredFields) -> u64 {
         let mut copy = [0; HEAD];
         let copy = &mut copy[..head.len()];
         copy.copy_from_slice(head);
-        blank(copy, ignored);
+        blank(copy, *ignored);
         digest.absorb(copy);
     }
     digest.absorb(rest);
     digest.finish(bytes.len(), wire_len)
 }
 
+/// Parts of an IPv4 header. Its checksum covers all of them.
+const V4: [Part; 4] = [
+    (TOS, 1, 1),
+    (TTL, 8, 1),
+    (CHECKSUM | TTL | TOS | ADDRESS, 10, 2),
+    (ADDRESS, 12, 8),
+];
+
+/// Parts of an IPv6 header, except for the traffic class, which is half of two bytes.
+const V6: [Part; 2] = [(TTL, 7, 1), (ADDRESS, 8, 32)];
+
+/// Protocols, their ports, if they start with two, and their checksum's offset and length: TCP,
+/// UDP, DCCP, SCTP, and ICMP, IGMP, ICMPv6.
+const PROTOCOLS: [(u8, u8, usize, usize); 7] = [
+    (6, PORT, 16, 2),
+    (17, PORT, 6, 2),
+    (33, PORT, 6, 2),
+    (132, PORT, 8, 4),
+    (1, 0, 2, 2),
+    (2, 0, 2, 2),
+    (58, 0, 2, 2),
+];
+
 /// Zeroes the ignored fields.
-fn blank(head: &mut [u8], ignored: &IgnoredFields) {
-    if ignored.mac {
-        zero(head, 0, 12);
-    }
+fn blank(head: &mut [u8], ignored: IgnoredFields) {
+    let zero = |head: &mut [u8], at: usize, parts: &[Part]| {
+        for (fields, from, len) in parts {
+            let end = (at + from + len).min(head.len());
+            if ignored.0 & fields != 0
+                && let Some(part) = head.get_mut(at + from..end)
+            {
+                part.fill(0);
+            }
+        }
+    };
+    zero(head, 0, &[(MAC, 0, 12)]);
     let Some(ip) = IpHeader::parse(head) else {
         return;
     };
     let transport = ip.transport(head);
     match ip.version {
-        IpVersion::V4 => blank_v4(head, ip.at, ignored),
-        IpVersion::V6 => blank_v6(head, ip.at, ignored),
+        IpVersion::V4 => zero(head, ip.at, &V4),
+        IpVersion::V6 => {
+            zero(head, ip.at, &V6);
+            if ignored.0 & TOS != 0 {
+                head[ip.at] &= 0xf0;
+                head[ip.at + 1] &= 0x0f;
+            }
+        }
     }
-    if let Some(transport) = transport.filter(|found| found.piece != Piece::Later) {
-        blank_transport(head, &transport, ignored);
-    }
-}
-
-fn blank_v4(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
-    if ignored.tos {
-        zero(head, at + 1, 1);
-    }
-    if ignored.ttl {
-        zero(head, at + 8, 1);
-    }
-    // The header checksum covers all of these fields.
-    if ignored.checksum || ignored.ttl || ignored.tos || ignored.address {
-        zero(head, at + 10, 2);
-    }
-    if ignored.address {
-        zero(head, at + 12, 8);
-    }
-}
-
-fn blank_v6(head: &mut [u8], at: usize, ignored: &IgnoredFields) {
-    if ignored.tos {
-        // The traffic class spans both bytes.
-        head[at] &= 0xf0;
-        head[at + 1] &= 0x0f;
-    }
-    if ignored.ttl {
-        zero(head, at + 7, 1);
-    }
-    if ignored.address {
-        zero(head, at + 8, 32);
-    }
-}
-
-/// Protocols that start with two ports, with their checksum's offset and length: TCP, UDP, DCCP,
-/// SCTP.
-const WITH_PORTS: [(u8, usize, usize); 4] = [(6, 16, 2), (17, 6, 2), (33, 6, 2), (132, 8, 4)];
-
-/// Protocols without ports, with their checksum's offset and length: ICMP, IGMP, ICMPv6.
-const WITHOUT_PORTS: [(u8, usize, usize); 3] = [(1, 2, 2), (2, 2, 2), (58, 2, 2)];
-
-fn blank_transport(head: &mut [u8], transport: &Transport, ignored: &IgnoredFields) {
-    let same = |known: &&(u8, usize, usize)| known.0 == transport.protocol;
-    let with_ports = WITH_PORTS.iter().find(same);
-    if ignored.port && with_ports.is_some() {
-        zero(head, transport.at, 4);
-    }
-    // The checksum covers the ports and, through the pseudo-header, the addresses.
-    let covered = ignored.checksum || ignored.address || ignored.port && with_ports.is_some();
-    let checksum = with_ports.or_else(|| WITHOUT_PORTS.iter().find(same));
-    if let Some((_, at, len)) = checksum.filter(|_| covered) {
-        zero(head, transport.at + at, *len);
-    }
-}
-
-fn zero(head: &mut [u8], from: usize, len: usize) {
-    let end = (from + len).min(head.len());
-    if let Some(field) = head.get_mut(from..end) {
-        field.fill(0);
+    if let Some(Transport { at, protocol, .. }) = transport.filter(|of| of.piece != Piece::Later)
+        && let Some((_, ports, sum_at, len)) = PROTOCOLS.iter().find(|of| of.0 == protocol)
+    {
+        // The checksum covers the ports and, through the pseudo-header, the addresses.
+        let checksum = (CHECKSUM | ADDRESS | ports, *sum_at, *len);
+        zero(head, at, &[(*ports, 0, 4), checksum]);
     }
 }
 

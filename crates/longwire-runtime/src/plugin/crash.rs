@@ -10,8 +10,8 @@
 
 use std::ffi::{c_int, c_void};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, OnceLock};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -38,8 +38,13 @@ const EXIT_FAILED: c_int = 1;
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        for (index, (signal, _)) in CRASHES.iter().enumerate() {
-            install_one(index, *signal);
+        let before = BEFORE.get_or_init(|| CRASHES.map(|(signal, _)| handler_of(signal)));
+        for ((signal, _), _) in CRASHES
+            .iter()
+            .zip(before)
+            .filter(|(_, known)| known.is_some())
+        {
+            handle(*signal);
         }
         // SAFETY: the function may be called at the program's end, from any thread. If it cannot be
         // registered, the only effect is that `exit` in a plugin goes unnoticed.
@@ -47,38 +52,19 @@ pub(super) fn install() {
     });
 }
 
-/// Previous handlers, by index in [`CRASHES`].
-static BEFORE: [BeforeCell; CRASHES.len()] = [const { BeforeCell::new() }; CRASHES.len()];
+/// Previous handlers, by index in [`CRASHES`]. Set before the handler that reads them can run.
+static BEFORE: OnceLock<[Option<libc::sigaction>; CRASHES.len()]> = OnceLock::new();
 
-/// A signal disposition. Written once, before the handler that reads it can run.
-struct BeforeCell {
-    handler: AtomicUsize,
-    flags: AtomicI32,
-}
-
-impl BeforeCell {
-    const fn new() -> BeforeCell {
-        BeforeCell {
-            handler: AtomicUsize::new(libc::SIG_DFL),
-            flags: AtomicI32::new(0),
-        }
-    }
-}
-
-fn install_one(index: usize, signal: c_int) {
+fn handler_of(signal: c_int) -> Option<libc::sigaction> {
     // SAFETY: a sigaction of zeros is valid: no handler, no flags, no mask.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: the call only writes the current handler to a local value.
-    if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) } != 0 {
-        return;
-    }
-    BEFORE[index]
-        .handler
-        .store(before.sa_sigaction, Ordering::Release);
-    BEFORE[index]
-        .flags
-        .store(before.sa_flags, Ordering::Release);
-    // SAFETY: as above.
+    let read = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) };
+    (read == 0).then_some(before)
+}
+
+fn handle(signal: c_int) {
+    // SAFETY: a sigaction of zeros is valid.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_crash as *const () as usize;
     // Use the alternate stack of Rust's threads, because the normal stack may have overflowed.
@@ -99,9 +85,9 @@ unsafe extern "C" fn on_crash(signal: c_int, info: *mut libc::siginfo_t, context
         let what = index.map_or("a signal", |index| CRASHES[index].1);
         name_crash(what);
     }
-    if let Some(before) = index.map(|index| &BEFORE[index]) {
-        let handler = before.handler.load(Ordering::Acquire);
-        let takes_info = before.flags.load(Ordering::Acquire) & libc::SA_SIGINFO != 0;
+    if let Some(before) = index.and_then(|index| BEFORE.get()?[index]) {
+        let handler = before.sa_sigaction;
+        let takes_info = before.sa_flags & libc::SA_SIGINFO != 0;
         if takes_info && handler != libc::SIG_DFL && handler != libc::SIG_IGN {
             // SAFETY: with SA_SIGINFO, a handler has this type, and the caller guarantees the
             // arguments. The handler is the standard library's, which reports stack overflows.
