@@ -17,11 +17,7 @@ fn delivery(departure: u64, release: u64) -> Delivery {
 
 #[test]
 fn quantiles_are_of_what_was_counted_between_two_readings() {
-    let (cells, mut before, mut now) = (
-        DelayCells::default(),
-        DelayCounts::default(),
-        DelayCounts::default(),
-    );
+    let (cells, [mut before, mut now]) = (DelayCells::default(), <[DelayCounts; 2]>::default());
     cells.delivered(Nanos::ZERO, 125, &delivery(900_000_000, 900_000_000));
     cells.read(&mut before);
     assert_eq!(before.since(&before.clone()), None);
@@ -35,14 +31,12 @@ fn quantiles_are_of_what_was_counted_between_two_readings() {
     cells.read(&mut now);
     let found = now.since(&before).expect("frames were counted");
     let near = |found: Nanos, time: u64| found.as_nanos().abs_diff(time) <= (time / 100).max(512);
-    assert!(
-        near(found.queueing[0], 1_000) && near(found.queueing[1], 5_000_000),
-        "{found:?}"
-    );
-    assert!(
-        near(found.total[0], 20_000_000) && near(found.total[1], 25_000_000),
-        "{found:?}"
-    );
+    for (found, [median, high]) in [
+        (found.queueing, [1_000, 5_000_000]),
+        (found.total, [20_000_000, 25_000_000]),
+    ] {
+        assert!(near(found[0], median) && near(found[1], high), "{found:?}");
+    }
     assert_eq!(
         cells.backlog(Nanos::from_nanos(899_999_999)),
         Nanos::from_nanos(1)
@@ -52,11 +46,7 @@ fn quantiles_are_of_what_was_counted_between_two_readings() {
 
 #[test]
 fn the_rate_is_that_of_the_time_in_which_frames_were_served() {
-    let (cells, before, mut now) = (
-        DelayCells::default(),
-        DelayCounts::default(),
-        DelayCounts::default(),
-    );
+    let (cells, [before, mut now]) = (DelayCells::default(), <[DelayCounts; 2]>::default());
     // 1 us per 1,000 bits: the second frame waits for the first, the third follows a pause, and a
     // copy departs with its original.
     for (arrival, departure) in [(0, 1_000), (500, 2_000), (9_000, 10_000), (9_000, 10_000)] {
