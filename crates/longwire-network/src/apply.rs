@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use longwire_engine::{Link, Nanos};
-use longwire_runtime::deciding::Operation;
+use longwire_runtime::deciding::{Core, Operation};
 
 use super::changes::EffectTime;
 use super::controller::Controller;
@@ -22,44 +22,31 @@ impl Controller {
     pub(super) fn apply_additions(&self, additions: Additions, at: Nanos) {
         let seed = self.seed();
         let epoch = self.handle().clock_time(at);
-        let mut orders: Vec<Operation> = Vec::new();
         let links = additions.links.into_iter().map(|(id, mut config, cells)| {
             config.epoch = epoch;
             (id, Link::new_changeable(config, seed, id), cells)
         });
-        for links in chunks(links) {
-            orders.push(Box::new(move |core, _| {
-                for (id, link, cells) in links {
-                    core.add_link(id, link, cells);
-                }
-            }));
-        }
-        for paths in chunks(additions.paths) {
-            orders.push(Box::new(move |core, _| {
-                for (id, links) in paths {
-                    // Cannot fail: the path's links have just been added.
-                    let _: bool = core.add_path(id, &links);
-                }
-            }));
-        }
-        for rules in chunks(additions.rules) {
-            orders.push(Box::new(move |core, _| {
-                for (number, matcher, target) in rules {
-                    // Cannot fail: the matcher has been checked, and the classifier has room for
-                    // 2^30 rules.
-                    let _ = core.add_rule(number, matcher, target);
-                }
-            }));
-        }
+        let mut orders = in_batches(links, |core, (id, link, cells)| {
+            core.add_link(id, link, cells);
+        });
+        orders.extend(in_batches(additions.paths, |core, (id, links)| {
+            // Cannot fail: the path's links have just been added.
+            let _: bool = core.add_path(id, &links);
+        }));
+        orders.extend(in_batches(
+            additions.rules,
+            |core, (number, matcher, target)| {
+                // Cannot fail: the matcher has been checked, and the classifier has room for 2^30
+                // rules.
+                let _ = core.add_rule(number, matcher, target);
+            },
+        ));
         self.apply_batches(orders, at);
     }
 
     pub(super) fn remove_rules(&self, rules: &[u32], at: Nanos) {
-        let orders = rules.chunks(TOGETHER_MAX).map(|rules| -> Operation {
-            let rules = rules.to_vec();
-            Box::new(move |core, _| rules.into_iter().for_each(|rule| core.remove_rule(rule)))
-        });
-        self.apply_batches(orders.collect(), at);
+        let orders = in_batches(rules.iter().copied(), Core::remove_rule);
+        self.apply_batches(orders, at);
     }
 
     /// Applies batches 1 ms apart and waits for the last one.
@@ -125,11 +112,18 @@ impl Controller {
     }
 }
 
-/// Splits items into batches of at most [`TOGETHER_MAX`].
-fn chunks<T>(items: impl IntoIterator<Item = T>) -> impl Iterator<Item = Vec<T>> {
+/// Returns operations that each take a batch of these items.
+fn in_batches<T: Send + 'static>(
+    items: impl IntoIterator<Item = T>,
+    take: impl Fn(&mut Core, T) + Copy + Send + 'static,
+) -> Vec<Operation> {
     let mut items = items.into_iter().peekable();
-    std::iter::from_fn(move || {
-        items.peek()?;
-        Some(items.by_ref().take(TOGETHER_MAX).collect())
-    })
+    let mut operations: Vec<Operation> = Vec::new();
+    while items.peek().is_some() {
+        let batch: Vec<T> = items.by_ref().take(TOGETHER_MAX).collect();
+        operations.push(Box::new(move |core, _| {
+            batch.into_iter().for_each(|item| take(core, item));
+        }));
+    }
+    operations
 }
