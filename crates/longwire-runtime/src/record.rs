@@ -390,14 +390,9 @@ impl RecordHandle {
 /// Writes the recording of a live or virtual-time run.
 pub struct FileRecorder {
     epoch: Epoch,
-    captures: Option<BothEnds>,
+    /// Captures of arrived and departed frames, with an interface per port.
+    captures: Option<[CaptureWriter; 2]>,
     log: Option<VerdictLog>,
-}
-
-/// Captures of arrived and departed frames, with an interface per port.
-struct BothEnds {
-    entered: CaptureWriter,
-    left: CaptureWriter,
 }
 
 /// Failure to create or write a recording's file.
@@ -408,17 +403,6 @@ pub enum RecordError {
     Capture(#[from] CaptureError),
     #[error(transparent)]
     Log(#[from] LogError),
-}
-
-impl BothEnds {
-    fn create(prefix: &str, interfaces: &[&str]) -> Result<BothEnds, CaptureError> {
-        let create =
-            |end: &str| CaptureWriter::create_for(&format!("{prefix}.{end}.pcapng"), interfaces);
-        Ok(BothEnds {
-            entered: create("in")?,
-            left: create("out")?,
-        })
-    }
 }
 
 impl FileRecorder {
@@ -434,8 +418,13 @@ impl FileRecorder {
         links: impl IntoIterator<Item = &'a str>,
     ) -> Result<Option<Box<dyn Recorder>>, RecordError> {
         let log = (!log.is_empty()).then(|| VerdictLog::new(log, links));
-        let captures = prefix.map(|prefix| BothEnds::create(prefix, ports));
-        let captures = captures.transpose()?;
+        let create = |prefix: &str, end: &str| {
+            CaptureWriter::create_for(&format!("{prefix}.{end}.pcapng"), ports)
+        };
+        let captures = match prefix {
+            Some(prefix) => Some([create(prefix, "in")?, create(prefix, "out")?]),
+            None => None,
+        };
         if log.is_none() && captures.is_none() {
             return Ok(None);
         }
@@ -455,7 +444,7 @@ impl FileRecorder {
                 wire_len,
                 bytes,
             } => {
-                if let Some(BothEnds { entered, .. }) = &mut self.captures {
+                if let Some([entered, _]) = &mut self.captures {
                     let arrival = self.epoch.wall_time(*arrival);
                     let bytes = &all_bytes[bytes.clone()];
                     entered.write_on(port.0.into(), arrival, bytes, *wire_len)?;
@@ -483,7 +472,7 @@ impl FileRecorder {
                 }
             }
             Event::Left { handover, bytes } => {
-                if let Some(BothEnds { left, .. }) = &mut self.captures {
+                if let Some([_, left]) = &mut self.captures {
                     let bytes = &all_bytes[bytes.clone()];
                     let handover = self.epoch.wall_time(*handover);
                     left.write_on(of.0, handover, bytes, bytes.len() as u32)?;
@@ -497,7 +486,7 @@ impl FileRecorder {
         if let Some(log) = self.log.take() {
             log.finish()?;
         }
-        if let Some(BothEnds { entered, left }) = self.captures.take() {
+        if let Some([entered, left]) = self.captures.take() {
             entered.finish()?;
             left.finish()?;
         }

@@ -204,32 +204,26 @@ pub struct Distribution {
 
 /// All distributions in a link's report.
 pub static DISTRIBUTIONS: [Distribution; 4] = [
-    Distribution {
-        name: "lateness",
-        group: "lateness",
-        of: |link| Some(link.lateness_us),
-    },
-    Distribution {
-        name: "lateness-own",
-        group: "own lateness",
-        of: |link| Some(link.lateness_own_us),
-    },
-    Distribution {
-        name: "gap",
-        group: "gap error",
-        of: |link| link.departures.as_ref().map(|found| found.gap_error_us),
-    },
-    Distribution {
-        name: "sent",
-        group: "sent late",
-        of: |link| {
-            let stamps = link.send_stamps.as_ref();
-            stamps
-                .map(|found| found.lateness_us)
-                .filter(|lateness| lateness.count > 0)
-        },
-    },
+    distribution("lateness", "lateness", |link| Some(link.lateness_us)),
+    distribution("lateness-own", "own lateness", |link| {
+        Some(link.lateness_own_us)
+    }),
+    distribution("gap", "gap error", |link| {
+        Some(link.departures.as_ref()?.gap_error_us)
+    }),
+    distribution("sent", "sent late", |link| {
+        let lateness = link.send_stamps.as_ref()?.lateness_us;
+        Some(lateness).filter(|lateness| lateness.count > 0)
+    }),
 ];
+
+const fn distribution(
+    name: &'static str,
+    group: &'static str,
+    of: fn(&LinkReport) -> Option<Spread>,
+) -> Distribution {
+    Distribution { name, group, of }
+}
 
 /// Serializes seconds with microsecond precision.
 fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {

@@ -39,27 +39,16 @@ struct LineLane {
 }
 
 /// The lanes of a network.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// By line; empty while lanes are closed.
     open: Vec<LineLane>,
-    /// Set by a change. Lanes then open only after a new check.
-    stale: bool,
+    /// Reset by a change. Lanes then open only after a new check.
+    checked: bool,
     /// The line that feeds each output port, and that line's link. Kept when lanes close.
     feeders: Vec<Option<(usize, LinkId)>>,
     /// Recorded numbers of the frames queued in place, by line.
     queued: Vec<VecDeque<u32>>,
-}
-
-impl Default for Lanes {
-    fn default() -> Lanes {
-        Lanes {
-            open: Vec::new(),
-            stale: true,
-            feeders: Vec::new(),
-            queued: Vec::new(),
-        }
-    }
 }
 
 /// Maximum number of rules; with more, lanes stay closed.
@@ -97,7 +86,7 @@ impl Core {
     /// opened.
     #[inline]
     pub(super) fn open_lanes(&mut self, until: Nanos, ready: bool) -> bool {
-        if !self.lanes.stale || self.lanes.are_open() || self.changes_by(until) {
+        if self.lanes.checked || self.lanes.are_open() || self.changes_by(until) {
             return false;
         }
         self.try_to_open_lanes(ready);
@@ -114,7 +103,7 @@ impl Core {
             // elsewhere.
             return;
         }
-        self.lanes.stale = false;
+        self.lanes.checked = true;
         let Some(lanes) = self.plan_lanes() else {
             return;
         };
@@ -171,7 +160,7 @@ impl Core {
     /// Moves the links' queued frames to the network. If the release queue has frames, decided
     /// frames move to it; otherwise, they stay on their lines.
     pub(super) fn close_lanes(&mut self) {
-        self.lanes.stale = true;
+        self.lanes.checked = false;
         self.entered = self.entered.max(self.lanes_entered());
         if !self.shards.first.state.waiting.is_empty() {
             self.clear_lanes();
