@@ -31,6 +31,12 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
+    /// Returns these inputs and their only output.
+    pub fn new(ingress: Vec<Ingress<AnyRx>>, output: impl OutputStage + Send + 'static) -> Stages {
+        let outputs: Vec<Box<dyn OutputStage + Send>> = vec![Box::new(output)];
+        Stages { ingress, outputs }
+    }
+
     /// Reads a burst from an input. If the thread has a single sending stage, that stage decides
     /// frames as they are read, if possible.
     fn read(&mut self, port: usize) -> Result<Step, PortError> {

@@ -145,10 +145,7 @@ impl NetworkParts {
         network.watch_addresses(&addresses);
         let decided_by = remote.map(|remote| network.connect(remote));
         let layout = Layout::choose(config.placement, config.wait).of_one_group();
-        let stages = Stages {
-            ingress,
-            outputs: vec![Box::new(network)],
-        };
+        let stages = Stages::new(ingress, network);
         let workers = workers(vec![stages], layout, config.wait, foundation.control)?;
         let deciding = workers.last().map(|worker| Arc::clone(&worker.bell));
         if let (Some(decided_by), Some(bell)) = (decided_by, &deciding) {

@@ -85,10 +85,7 @@ impl PairPlan {
                 egress.account.addresses = Some(addresses.port(1 - from));
             }
             sources.links.push(source);
-            stages.push(Stages {
-                ingress: vec![ingress],
-                outputs: vec![Box::new(egress)],
-            });
+            stages.push(Stages::new(vec![ingress], egress));
         }
         let layout = Layout::choose(config.placement, config.wait);
         notes.push(layout.describe());

@@ -420,14 +420,16 @@ fn frames_that_cannot_be_anonymised_are_reported() {
     );
 }
 
-#[test]
-fn traces_with_their_own_outputs_have_one_order_in_every_round() {
-    type Case = (
-        TraceConfig,
-        &'static [&'static [u64]],
-        u64,
-        Vec<(u64, usize)>,
-    );
+/// Options, times of frames in each trace, the length of a round, and its frames as (time, output).
+type Case = (
+    TraceConfig,
+    &'static [&'static [u64]],
+    u64,
+    Vec<(u64, usize)>,
+);
+
+/// Returns traces with an output each.
+fn apart() -> [Case; 4] {
     let paced = |pace| TraceConfig {
         pace,
         ..TraceConfig::default()
@@ -452,7 +454,7 @@ fn traces_with_their_own_outputs_have_one_order_in_every_round() {
         (1_200, 1),
     ];
     let two: &[&[u64]] = &[&[0, 100, 110], &[50]];
-    let cases: [Case; 4] = [
+    [
         (
             TraceConfig::default(),
             &[&[100, 110, 120], &[0, 110, 500, 1_200]],
@@ -472,8 +474,12 @@ fn traces_with_their_own_outputs_have_one_order_in_every_round() {
             vec![(0, 0), (1, 1), (2, 0), (3, 0)],
         ),
         (limited, two, 0, vec![(0, 0), (0, 1), (0, 0), (0, 0)]),
-    ];
-    for (number, (config, traces, period, round)) in cases.into_iter().enumerate() {
+    ]
+}
+
+#[test]
+fn traces_with_their_own_outputs_have_one_order_in_every_round() {
+    for (number, (config, traces, period, round)) in apart().into_iter().enumerate() {
         let path = |(at, micros): (usize, &&[u64])| {
             let frames: Vec<_> = micros.iter().copied().zip(0..).collect();
             trace(&format!("together-{number}-{at}.pcap"), &frames)
