@@ -414,26 +414,19 @@ mod tests {
     }
 
     #[test]
-    fn constant_lateness_spoils_no_gap_and_is_no_drift() {
-        let (departures, shared) = departures(|_| 1_500);
+    fn only_changes_of_lateness_spoil_gaps_and_are_drift() {
+        let drift = |of: &Departures| of.drift.parts_per_million().unwrap();
+        let (constant, shared) = departures(|_| 1_500);
         assert_eq!(shared.gap_errors.lock().unwrap().max(), 0);
-        assert!(departures.drift.parts_per_million().unwrap().abs() < 1e-6);
-    }
-
-    #[test]
-    fn one_late_frame_spoils_two_gaps() {
+        assert!(drift(&constant).abs() < 1e-6);
+        // One late frame spoils two gaps.
         let (_, shared) = departures(|number| if number == 500 { 4_000 } else { 0 });
         let histogram = shared.gap_errors.lock().unwrap();
         assert_eq!(histogram.count_between(3_900, 4_100), 2);
         assert_eq!(histogram.len(), 99_999);
-    }
-
-    #[test]
-    fn a_slow_clock_is_a_drift() {
         // 7 ns per 70 us.
-        let (departures, _) = departures(|number| 7 * number);
-        let drift = departures.drift.parts_per_million().unwrap();
-        assert!((drift - 100.0).abs() < 1e-6, "{drift}");
+        let (slow, _) = departures(|number| 7 * number);
+        assert!((drift(&slow) - 100.0).abs() < 1e-6, "{}", drift(&slow));
     }
 
     #[test]

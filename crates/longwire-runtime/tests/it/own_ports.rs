@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use longwire_engine::{Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::{PipeRx, pipe};
-use longwire_io::port::one_way::{DiscardTx, SilentRx};
+use longwire_io::port::one_way::DiscardTx;
 use longwire_io::port::own::OwnRx;
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::{LinkSetup, NetworkPlan, Placement, RunConfig, RunningNetwork, start};
 
-use crate::common::{PushFn, input};
+use crate::common::{input, output};
+use crate::composed::ports::Sink;
 
 /// A frame queue between a test and its port.
 #[derive(Default)]
@@ -73,30 +74,9 @@ impl OwnRx for FromQueue {
     }
 }
 
-/// Records each sent frame's release, which on a link without delay is the time at which the input
-/// port provided it.
-#[derive(Clone, Default)]
-struct Noting(Arc<Mutex<Vec<Nanos>>>);
-
-impl Noting {
-    fn seen(&self) -> Vec<Nanos> {
-        self.0.lock().expect("sound").clone()
-    }
-
-    /// Returns the recording sending half.
-    fn port(&self) -> AnyTx {
-        let seen = Arc::clone(&self.0);
-        AnyTx::Own(Box::new(PushFn::new(move |frame: TxFrame<'_>| {
-            seen.lock().expect("sound").push(frame.release);
-            PushResult::Taken
-        })))
-    }
-}
-
-/// Runs a link without delay from `rx` to `tx`.
-fn run(rx: AnyRx, tx: AnyTx, placement: Placement) -> RunningNetwork {
-    let a = Port::with_halves("a", rx, AnyTx::Discard(DiscardTx::default()));
-    let b = Port::with_halves("b", AnyRx::Silent(SilentRx), tx);
+/// Runs a link without delay from `a`. A frame's release is the time at which `a` provided it.
+fn run(a: Port, left: &Sink, placement: Placement) -> RunningNetwork {
+    let b = output("b", left.port(false));
     let setup = LinkSetup::new("ab", LinkConfig::default());
     begin(NetworkPlan::link(a, b, setup, None), placement)
 }
@@ -120,7 +100,7 @@ fn median(mut times: Vec<Nanos>) -> Nanos {
 /// in this test wakes up: a busy machine delays both, while an idle thread's long sleep delays only
 /// the frames.
 #[track_caller]
-fn assert_soon(placement: Placement, noting: &Noting, mut send: impl FnMut()) {
+fn assert_soon(placement: Placement, left: &Sink, mut send: impl FnMut()) {
     let (tell, told) = channel();
     let witness = thread::spawn(move || told.iter().map(|()| monotonic_now()).collect());
     let mut sent = Vec::new();
@@ -132,8 +112,10 @@ fn assert_soon(placement: Placement, noting: &Noting, mut send: impl FnMut()) {
         tell.send(()).expect("the witness waits");
     }
     drop(tell);
+    let mut seen: Vec<Nanos> = Vec::new();
     for _ in 0..200 {
-        if noting.seen().len() == FRAMES {
+        seen.extend(left.take().into_iter().map(|(release, _)| release));
+        if seen.len() == FRAMES {
             break;
         }
         thread::sleep(Duration::from_millis(10));
@@ -144,7 +126,7 @@ fn assert_soon(placement: Placement, noting: &Noting, mut send: impl FnMut()) {
         both.map(|(seen, sent)| seen.saturating_sub(*sent))
             .collect()
     };
-    let frames = waits(noting.seen());
+    let frames = waits(seen);
     let awake = median(waits(witness.join().expect("no panic")));
     let limit = Nanos::from_millis(15).saturating_add(awake);
     let found = median(frames.clone());
@@ -157,10 +139,9 @@ const PLACEMENTS: [Placement; 2] = [Placement::Together, Placement::PerStage];
 fn a_port_that_cannot_be_waited_for_is_asked_often() {
     for placement in PLACEMENTS {
         let queue = Arc::new(Queue::default());
-        let noting = Noting::default();
-        let rx = AnyRx::Own(Box::new(FromQueue(Arc::clone(&queue))));
-        let running = run(rx, noting.port(), placement);
-        assert_soon(placement, &noting, || queue.put(vec![1; 100]));
+        let left = Sink::default();
+        let running = run(input("a", FromQueue(Arc::clone(&queue))), &left, placement);
+        assert_soon(placement, &left, || queue.put(vec![1; 100]));
         let report = running.stop();
         assert_eq!(report.error, None);
         // The port is polled often, but not continuously.
@@ -175,10 +156,9 @@ fn a_port_with_a_descriptor_is_waited_for() {
             event: Some(Event::new().expect("an event")),
             ..Queue::default()
         });
-        let noting = Noting::default();
-        let rx = AnyRx::Own(Box::new(FromQueue(Arc::clone(&queue))));
-        let running = run(rx, noting.port(), placement);
-        assert_soon(placement, &noting, || queue.put(vec![1; 100]));
+        let left = Sink::default();
+        let running = run(input("a", FromQueue(Arc::clone(&queue))), &left, placement);
+        assert_soon(placement, &left, || queue.put(vec![1; 100]));
         let before = queue.calls.load(Ordering::Relaxed);
         thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
@@ -193,11 +173,12 @@ fn a_port_with_a_descriptor_is_waited_for() {
 fn a_cable_in_memory_wakes_the_thread_at_its_end() {
     for placement in PLACEMENTS {
         let (mut tx, rx) = pipe(Bytes(1 << 20)).expect("memory");
-        let noting = Noting::default();
+        let left = Sink::default();
         let rx = AnyRx::Pipe(Box::new(rx));
-        let running = run(rx, noting.port(), placement);
+        let port = Port::with_halves("a", rx, AnyTx::Discard(DiscardTx::default()));
+        let running = run(port, &left, placement);
         let frame = [7; 100];
-        assert_soon(placement, &noting, || {
+        assert_soon(placement, &left, || {
             let pushed = tx.push(TxFrame::whole(&frame, Nanos::ZERO));
             assert_eq!(pushed, PushResult::Taken);
             assert_eq!(tx.flush().expect("it is open"), 1);
