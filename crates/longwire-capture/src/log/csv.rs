@@ -5,11 +5,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::row::{COLUMNS, EPOCH, Fate, Layout, Names, Row, StoredTimes};
+use super::row::{COLUMNS, Layout, Names, Row, StoredTimes};
+use super::values::{Value, Values};
 use super::{FormatReader, FormatWriter, LogError};
 
 /// Size of the read and write buffers in bytes.
@@ -101,14 +101,8 @@ pub(super) struct CsvReader {
 }
 
 impl CsvReader {
-    pub(super) fn open(path: PathBuf) -> Result<CsvReader, LogError> {
-        let unreadable = |source| LogError::file(&path, "cannot read it", source);
-        let file = File::open(&path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
-        let size = metadata.len();
-        if size == 0 && metadata.is_file() {
-            return Err(LogError::Empty { path });
-        }
+    /// Reads a file of this size.
+    pub(super) fn new(file: File, size: u64, path: PathBuf) -> Result<CsvReader, LogError> {
         let mut input = ReaderBuilder::new()
             .buffer_capacity(BUFFER_LEN)
             .from_reader(file);
@@ -128,66 +122,17 @@ impl CsvReader {
     }
 
     fn row(&mut self) -> Result<Row, String> {
-        let link = self.names.get(text(&self.record, &self.layout, 1)?);
-        let reason = Some(text(&self.record, &self.layout, 7)?).filter(|reason| !reason.is_empty());
-        let reason = reason.map(|reason| self.names.get(reason));
-        let mut row = Row {
-            frame: self.number(0)?,
-            link,
-            arrival_ns: self.number(2)?,
-            length: self.number(3)?,
-            verdict: Fate::parse(self.text(4)?)?,
-            departure_ns: self.optional(5)?,
-            release_ns: self.optional(6)?,
-            reason,
-            ecn_marked: self.truth(8)?,
-            corrupted: self.truth(9)?,
-            copy: self.number(10)?,
-            queue_packets: self.number(11)?,
-            queue_bytes: self.number(12)?,
-        };
-        let has_epoch = self.layout.has_epoch();
-        let epoch = if has_epoch { self.number(EPOCH)? } else { 0 };
+        let mut values = Values::new(&self.layout);
+        for (value, place) in values.values.iter_mut().zip(&self.layout.places) {
+            *value = Value::Written(self.record.get(*place).unwrap_or_default());
+        }
         // The epoch of a line truncated in its last field lacks digits.
+        let epoch = values.epoch()?;
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {
             return Err(format!("epoch_ns {epoch} differs from the log's, {first}"));
         }
-        self.layout.resolve(&mut row, epoch);
-        row.check()?;
-        Ok(row)
-    }
-
-    fn text(&self, column: usize) -> Result<&str, String> {
-        text(&self.record, &self.layout, column)
-    }
-
-    fn number<T: FromStr>(&self, column: usize) -> Result<T, String> {
-        let text = self.text(column)?;
-        text.parse().map_err(|_| {
-            let name = self.layout.name(column);
-            let bits = size_of::<T>() * 8;
-            format!("{name} '{text}' is not a whole number of at most {bits} bits")
-        })
-    }
-
-    fn optional(&self, column: usize) -> Result<Option<i64>, String> {
-        match self.text(column)? {
-            "" => Ok(None),
-            _ => self.number(column).map(Some),
-        }
-    }
-
-    fn truth(&self, column: usize) -> Result<bool, String> {
-        match self.text(column)? {
-            // Other programs spell booleans differently.
-            "true" | "True" | "TRUE" | "1" => Ok(true),
-            "false" | "False" | "FALSE" | "0" => Ok(false),
-            other => Err(format!(
-                "{} '{other}' is neither true nor false",
-                COLUMNS[column]
-            )),
-        }
+        values.row(&mut self.names)
     }
 }
 
@@ -219,13 +164,6 @@ impl FormatReader for CsvReader {
     fn epoch(&self) -> Option<i64> {
         self.epoch.filter(|_| self.layout.has_epoch())
     }
-}
-
-/// Returns a field as text. Does not borrow `self`, so that the result can be used to look up
-/// names.
-fn text<'a>(record: &'a ByteRecord, layout: &Layout, column: usize) -> Result<&'a str, String> {
-    let field = record.get(layout.places[column]).unwrap_or_default();
-    std::str::from_utf8(field).map_err(|_| format!("{} is not UTF-8", COLUMNS[column]))
 }
 
 fn unread(path: &Path, error: csv::Error) -> LogError {

@@ -12,9 +12,12 @@ mod parquet;
 #[path = "without_parquet.rs"]
 mod parquet;
 mod row;
+mod values;
 mod verdicts;
 
 use std::error::Error;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -141,10 +144,17 @@ impl LogReader {
     /// [`LogError::NoParquet`] without the feature `parquet`.
     pub fn open(path: impl Into<PathBuf>) -> Result<LogReader, LogError> {
         let path = path.into();
-        Ok(LogReader(if is_parquet(&path)? {
-            parquet::reader(path)?
+        let unreadable = |source| LogError::file(&path, "cannot read it", source);
+        let is_parquet = is_parquet(&path).map_err(unreadable)?;
+        let file = File::open(&path).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let size = metadata.len();
+        Ok(LogReader(if is_parquet {
+            parquet::reader(file, path)?
+        } else if size == 0 && metadata.is_file() {
+            return Err(LogError::Empty { path });
         } else {
-            Box::new(CsvReader::open(path)?)
+            Box::new(CsvReader::new(file, size, path)?)
         }))
     }
 
@@ -175,11 +185,9 @@ impl Iterator for LogReader {
 }
 
 /// Returns whether a file starts with the Parquet magic.
-fn is_parquet(path: &Path) -> Result<bool, LogError> {
-    use std::io::Read;
+fn is_parquet(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
-    let read = open::to_read(path).and_then(|file| file.take(4).read_to_end(&mut start));
-    read.map_err(|source| LogError::file(path, "cannot read it", source))?;
+    open::to_read(path)?.take(4).read_to_end(&mut start)?;
     Ok(start == b"PAR1")
 }
 

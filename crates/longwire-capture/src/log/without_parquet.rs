@@ -10,6 +10,6 @@ pub(super) fn writer(_file: File, path: &Path) -> Result<Box<dyn FormatWriter>, 
     Err(LogError::NoParquet { path })
 }
 
-pub(super) fn reader(path: PathBuf) -> Result<Box<dyn FormatReader>, LogError> {
+pub(super) fn reader(_file: File, path: PathBuf) -> Result<Box<dyn FormatReader>, LogError> {
     Err(LogError::NoParquet { path })
 }

@@ -9,64 +9,21 @@ use std::sync::Once;
 
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 
+use crate::log::values::Value;
+
 const BATCH_ROWS: usize = 4096;
+
+/// Reads the next batch of a column.
+type NextBatch = Box<dyn FnMut() -> Result<Vec<Value<ByteArray>>> + Send>;
 
 /// A column in one row group.
 pub(super) struct Column {
-    values: Values,
-    /// Whether the column's numbers are unsigned.
-    unsigned: bool,
-    /// Whether values may be absent; if so, `present` records for each row of the batch whether it
-    /// has a value.
-    optional: bool,
-    present: Vec<i16>,
-    /// Indices in the batch of the next row and of its value.
-    row: usize,
-    value: usize,
-    rows: usize,
-}
-
-/// A column's reader and its batch.
-enum Values {
-    Int32(Batch<Int32Type>),
-    Int64(Batch<Int64Type>),
-    Bool(Batch<BoolType>),
-    Bytes(Batch<ByteArrayType>),
-}
-
-struct Batch<T: DataType> {
-    reader: ColumnReaderImpl<T>,
-    values: Vec<T::T>,
-}
-
-impl<T: DataType> Batch<T> {
-    fn new(reader: ColumnReaderImpl<T>) -> Batch<T> {
-        let values = Vec::with_capacity(BATCH_ROWS);
-        Batch { reader, values }
-    }
-
-    /// Reads the next batch and returns its number of rows.
-    fn fill(&mut self, present: Option<&mut Vec<i16>>) -> Result<usize> {
-        self.values.clear();
-        let (rows, ..) = self
-            .reader
-            .read_records(BATCH_ROWS, present, None, &mut self.values)?;
-        Ok(rows)
-    }
-}
-
-/// A column value.
-#[derive(Debug)]
-pub(super) enum Value<'a> {
-    Absent,
-    /// An integer of any width, signed or not.
-    Number(i128),
-    Truth(bool),
-    Bytes(&'a [u8]),
+    next_batch: NextBatch,
+    batch: std::vec::IntoIter<Value<ByteArray>>,
 }
 
 impl Column {
@@ -75,29 +32,32 @@ impl Column {
     /// # Errors
     /// If no log column has this type.
     pub(super) fn new(reader: ColumnReader, of: &ColumnDescriptor) -> Result<Column> {
-        let values = match reader {
-            ColumnReader::Int32ColumnReader(reader) => Values::Int32(Batch::new(reader)),
-            ColumnReader::Int64ColumnReader(reader) => Values::Int64(Batch::new(reader)),
-            ColumnReader::BoolColumnReader(reader) => Values::Bool(Batch::new(reader)),
-            ColumnReader::ByteArrayColumnReader(reader) => Values::Bytes(Batch::new(reader)),
+        let (unsigned, optional) = (is_unsigned(of), of.max_def_level() == 1);
+        let number = move |signed: i64, bits: u64| {
+            let unsigned = unsigned.then_some(i128::from(bits));
+            Value::Number(unsigned.unwrap_or(signed.into()))
+        };
+        let next_batch = match reader {
+            ColumnReader::Int32ColumnReader(reader) => batches(reader, optional, move |value| {
+                number(value.into(), value.cast_unsigned().into())
+            }),
+            ColumnReader::Int64ColumnReader(reader) => batches(reader, optional, move |value| {
+                number(value, value.cast_unsigned())
+            }),
+            ColumnReader::BoolColumnReader(reader) => batches(reader, optional, Value::Truth),
+            ColumnReader::ByteArrayColumnReader(reader) => batches(reader, optional, Value::Text),
             _ => {
                 let kind = of.physical_type();
-                let what = format!("column {} is of type {kind}", of.name());
-                return Err(ParquetError::General(what));
+                return Err(general(format!("column {} is of type {kind}", of.name())));
             }
         };
         if of.max_rep_level() > 0 || of.max_def_level() > 1 {
             let what = format!("column {} is a list or nested in a struct", of.name());
-            return Err(ParquetError::General(what));
+            return Err(general(what));
         }
         Ok(Column {
-            values,
-            unsigned: is_unsigned(of),
-            optional: of.max_def_level() == 1,
-            present: Vec::with_capacity(BATCH_ROWS),
-            row: 0,
-            value: 0,
-            rows: 0,
+            next_batch,
+            batch: Vec::new().into_iter(),
         })
     }
 
@@ -106,56 +66,37 @@ impl Column {
     /// # Errors
     /// If the column ends before its row group, or is damaged.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Value<'_>> {
-        if self.row == self.rows {
-            self.fill()?;
+    pub(super) fn next(&mut self) -> Result<Value<ByteArray>> {
+        if let Some(value) = self.batch.next() {
+            return Ok(value);
         }
-        let row = self.row;
-        self.row += 1;
-        if self.optional && self.present.get(row) != Some(&1) {
-            return Ok(Value::Absent);
-        }
-        let at = self.value;
-        self.value += 1;
-        let number = |signed: i64, unsigned: u64| {
-            Value::Number(if self.unsigned {
-                unsigned.into()
-            } else {
-                signed.into()
-            })
-        };
-        let found = match &self.values {
-            Values::Int32(batch) => {
-                let value = batch.values.get(at);
-                value.map(|value| number((*value).into(), value.cast_unsigned().into()))
-            }
-            Values::Int64(batch) => batch
-                .values
-                .get(at)
-                .map(|value| number(*value, value.cast_unsigned())),
-            Values::Bool(batch) => batch.values.get(at).map(|value| Value::Truth(*value)),
-            Values::Bytes(batch) => batch.values.get(at).map(|value| Value::Bytes(value.data())),
-        };
-        found.ok_or_else(|| ParquetError::General("fewer values than rows".to_owned()))
+        self.batch = guarded(&mut self.next_batch)?.into_iter();
+        let first = self.batch.next();
+        first.ok_or_else(|| general("a column is shorter than its row group"))
     }
+}
 
-    #[cold]
-    fn fill(&mut self) -> Result<()> {
-        self.present.clear();
-        let present = self.optional.then_some(&mut self.present);
-        self.rows = guarded(|| match &mut self.values {
-            Values::Int32(batch) => batch.fill(present),
-            Values::Int64(batch) => batch.fill(present),
-            Values::Bool(batch) => batch.fill(present),
-            Values::Bytes(batch) => batch.fill(present),
-        })?;
-        (self.row, self.value) = (0, 0);
-        if self.rows == 0 {
-            let what = "a column is shorter than its row group";
-            return Err(ParquetError::General(what.to_owned()));
-        }
-        Ok(())
-    }
+fn batches<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    optional: bool,
+    value: impl Fn(T::T) -> Value<ByteArray> + Send + 'static,
+) -> NextBatch {
+    Box::new(move || {
+        let (mut values, mut present) = (Vec::with_capacity(BATCH_ROWS), Vec::new());
+        let levels = optional.then_some(&mut present);
+        let (rows, ..) = reader.read_records(BATCH_ROWS, levels, None, &mut values)?;
+        let mut values = values.into_iter().map(&value);
+        let batch = (0..rows).map(|row| {
+            let is_absent = optional && present.get(row) != Some(&1);
+            is_absent.then_some(Value::Absent).or_else(|| values.next())
+        });
+        let batch: Option<Vec<_>> = batch.collect();
+        batch.ok_or_else(|| general("fewer values than rows"))
+    })
+}
+
+pub(super) fn general(what: impl Into<String>) -> ParquetError {
+    ParquetError::General(what.into())
 }
 
 fn is_unsigned(of: &ColumnDescriptor) -> bool {
@@ -186,7 +127,7 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         let text = text.unwrap_or("inconsistent metadata");
-        Err(ParquetError::General(format!("damaged: {text}")))
+        Err(general(format!("damaged: {text}")))
     })
 }
 

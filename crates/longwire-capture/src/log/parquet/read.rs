@@ -8,9 +8,10 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
-use super::column::{Column, Value, guarded};
+use super::column::{Column, general, guarded};
 use super::{EPOCH_KEY, FIRST_KEY, LAST_KEY};
-use crate::log::row::{COLUMNS, EPOCH, Fate, Layout, Name, Names, Row};
+use crate::log::row::{EPOCH, Layout, Names, Row};
+use crate::log::values::Values;
 use crate::log::{FormatReader, LogError};
 
 /// Error for a file that begins as Parquet but has no index.
@@ -21,7 +22,7 @@ const UNFINISHED: &str = "not readable as Parquet; if the writer was killed, the
 struct ParquetReader {
     path: PathBuf,
     file: SerializedFileReader<File>,
-    /// Position of each of [`COLUMNS`] in the file.
+    /// Position of each column in the file.
     layout: Layout,
     /// The columns of the current row group.
     columns: Vec<Column>,
@@ -44,13 +45,7 @@ impl std::fmt::Debug for ParquetReader {
 }
 
 /// Opens a file.
-pub(in crate::log) fn reader(path: PathBuf) -> Result<Box<dyn FormatReader>, LogError> {
-    let unreadable = |source| LogError::file(&path, "cannot read it", source);
-    let file = File::open(&path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if metadata.len() == 0 && metadata.is_file() {
-        return Err(LogError::Empty { path });
-    }
+pub(in crate::log) fn reader(file: File, path: PathBuf) -> Result<Box<dyn FormatReader>, LogError> {
     let file = guarded(|| SerializedFileReader::new(file))
         .map_err(|error| unread(&path, UNFINISHED, error))?;
     let metadata = file.metadata().file_metadata();
@@ -117,41 +112,16 @@ impl ParquetReader {
         Ok(())
     }
 
-    fn row(&mut self) -> Result<Row, RowError> {
-        // The fields are read in the order of [`COLUMNS`].
-        let mut columns = self.columns.iter_mut().enumerate();
-        let mut next = || columns.next().ok_or_else(|| general("columns are missing"));
-        let mut row = Row {
-            frame: number(next()?)?,
-            link: name(next()?, &mut self.names)?.unwrap_or_else(|| Name::from("")),
-            arrival_ns: number(next()?)?,
-            length: number(next()?)?,
-            verdict: fate(next()?)?,
-            departure_ns: optional(next()?)?,
-            release_ns: optional(next()?)?,
-            reason: name(next()?, &mut self.names)?,
-            ecn_marked: truth(next()?)?,
-            corrupted: truth(next()?)?,
-            copy: number(next()?)?,
-            queue_packets: number(next()?)?,
-            queue_bytes: number(next()?)?,
-        };
-        let epoch = columns.next().map(number).transpose()?.unwrap_or(0);
-        self.layout.resolve(&mut row, epoch);
-        row.check()?;
-        Ok(row)
-    }
-
-    fn wrong(&self, wrong: RowError) -> LogError {
-        match wrong {
-            RowError::Row(what) => {
-                LogError::row(&self.path, format!("row {}", self.rows_read), what)
-            }
-            RowError::File(error) => {
+    fn row(&mut self) -> Result<Row, LogError> {
+        let mut values = Values::new(&self.layout);
+        for (value, column) in values.values.iter_mut().zip(&mut self.columns) {
+            *value = column.next().map_err(|error| {
                 let action = format!("cannot read row {}", self.rows_read);
                 unread(&self.path, &action, error)
-            }
+            })?;
         }
+        let row = values.row(&mut self.names);
+        row.map_err(|what| LogError::row(&self.path, format!("row {}", self.rows_read), what))
     }
 }
 
@@ -173,7 +143,7 @@ impl Iterator for ParquetReader {
         }
         self.rows_left -= 1;
         self.rows_read += 1;
-        let row = self.row().map_err(|wrong| self.wrong(wrong));
+        let row = self.row();
         self.ended = row.is_err();
         Some(row)
     }
@@ -203,89 +173,6 @@ impl FormatReader for ParquetReader {
         let last = arrivals.chain(releases).map(|(_, most)| most).max()?;
         Some((first, last))
     }
-}
-
-enum RowError {
-    /// An invalid value in the row.
-    Row(String),
-    /// An error in the file's structure.
-    File(ParquetError),
-}
-
-impl From<String> for RowError {
-    fn from(what: String) -> RowError {
-        RowError::Row(what)
-    }
-}
-
-impl From<ParquetError> for RowError {
-    fn from(error: ParquetError) -> RowError {
-        RowError::File(error)
-    }
-}
-
-/// A column and its index in [`COLUMNS`].
-type Indexed<'a> = (usize, &'a mut Column);
-
-fn number<T: TryFrom<i128>>((index, column): Indexed<'_>) -> Result<T, RowError> {
-    match column.next()? {
-        Value::Number(number) => whole(number, index),
-        other => Err(unexpected(&other, index, "a number")),
-    }
-}
-
-fn optional((index, column): Indexed<'_>) -> Result<Option<i64>, RowError> {
-    match column.next()? {
-        Value::Absent => Ok(None),
-        Value::Number(number) => whole(number, index).map(Some),
-        other => Err(unexpected(&other, index, "a number")),
-    }
-}
-
-fn whole<T: TryFrom<i128>>(number: i128, index: usize) -> Result<T, RowError> {
-    number.try_into().map_err(|_| {
-        let (name, bits) = (COLUMNS[index], size_of::<T>() * 8);
-        RowError::Row(format!("{name} {number} does not fit into {bits} bits"))
-    })
-}
-
-fn truth((index, column): Indexed<'_>) -> Result<bool, RowError> {
-    match column.next()? {
-        Value::Truth(truth) => Ok(truth),
-        other => Err(unexpected(&other, index, "a boolean")),
-    }
-}
-
-fn name((index, column): Indexed<'_>, names: &mut Names) -> Result<Option<Name>, RowError> {
-    match column.next()? {
-        Value::Absent => Ok(None),
-        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Some(names.get(text))),
-            Err(_) => Err(RowError::Row(format!("{} is not UTF-8", COLUMNS[index]))),
-        },
-        other => Err(unexpected(&other, index, "text")),
-    }
-}
-
-fn fate((index, column): Indexed<'_>) -> Result<Fate, RowError> {
-    match column.next()? {
-        Value::Bytes(bytes) => Ok(Fate::parse(&String::from_utf8_lossy(bytes))?),
-        other => Err(unexpected(&other, index, "text")),
-    }
-}
-
-fn unexpected(value: &Value<'_>, index: usize, expected: &str) -> RowError {
-    let is = match value {
-        Value::Absent => "absent",
-        Value::Number(_) => "a number",
-        Value::Truth(_) => "a boolean",
-        Value::Bytes(_) => "text",
-    };
-    RowError::Row(format!("{} is {is}, not {expected}", COLUMNS[index]))
-}
-
-fn general(what: &str) -> ParquetError {
-    ParquetError::General(what.to_owned())
 }
 
 fn unread(path: &Path, action: &str, source: ParquetError) -> LogError {

@@ -1,4 +1,4 @@
-//! Writing of rows, which are buffered by column until a row group is full.
+//! Writing of rows, which are buffered until a row group is full, column by column.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 
 use super::{EPOCH_KEY, FIRST_KEY, GROUP_ROWS, LAST_KEY};
 use crate::log::row::{COLUMNS, StoredTimes};
-use crate::log::{FormatWriter, LogError, Name, Row};
+use crate::log::{FormatWriter, LogError, Row};
 
 /// Columns and their types, in the order of [`COLUMNS`].
 const SCHEMA: &str = "
@@ -55,14 +55,15 @@ const REPETITIVE: [&str; 7] = [
 /// Writes rows as columns.
 struct ParquetWriter {
     file: SerializedFileWriter<BufWriter<File>>,
-    group: Group,
+    /// The rows of the current group.
+    rows: Vec<Row>,
     span: Option<Span>,
 }
 
 impl std::fmt::Debug for ParquetWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("ParquetWriter");
-        shown.field("rows_waiting", &self.group.frame.len());
+        shown.field("rows_waiting", &self.rows.len());
         shown.finish_non_exhaustive()
     }
 }
@@ -76,34 +77,6 @@ struct Span {
     last: i64,
 }
 
-/// The buffered rows of the current group, by column.
-#[derive(Default)]
-struct Group {
-    frame: Vec<i64>,
-    link: Vec<ByteArray>,
-    arrival: Vec<i64>,
-    length: Vec<i32>,
-    verdict: Vec<ByteArray>,
-    sojourn: Vec<i64>,
-    delay: Vec<i64>,
-    reason: Optional<ByteArray>,
-    ecn_marked: Vec<bool>,
-    corrupted: Vec<bool>,
-    copy: Vec<i32>,
-    queue_packets: Vec<i32>,
-    queue_bytes: Vec<i64>,
-    epoch: Vec<i64>,
-    /// The bytes of recent names, shared by rows.
-    names: Vec<(Name, ByteArray)>,
-}
-
-/// A column with optional values: the present values, and whether each row has one.
-#[derive(Default)]
-struct Optional<T> {
-    values: Vec<T>,
-    present: Vec<i16>,
-}
-
 /// Starts a file.
 pub(in crate::log) fn writer(file: File, path: &Path) -> Result<Box<dyn FormatWriter>, LogError> {
     let schema = parse_message_type(SCHEMA).map(Arc::new);
@@ -113,32 +86,53 @@ pub(in crate::log) fn writer(file: File, path: &Path) -> Result<Box<dyn FormatWr
     let file = opened.map_err(|error| unwritten(path, error))?;
     Ok(Box::new(ParquetWriter {
         file,
-        group: Group::default(),
+        rows: Vec::new(),
         span: None,
     }))
 }
 
 impl ParquetWriter {
+    /// Writes and removes the buffered rows.
     fn flush(&mut self) -> Result<(), ParquetError> {
-        let mut out = self.file.next_row_group()?;
-        self.group.write(&mut out)?;
-        out.close().map(drop)
+        let Some(Span { epoch, .. }) = self.span.filter(|_| !self.rows.is_empty()) else {
+            return Ok(());
+        };
+        let times = |row: &Row| StoredTimes::of(row, epoch);
+        let rows = &self.rows;
+        let mut group = self.file.next_row_group()?;
+        let out = &mut group;
+        // Unsigned numbers keep their bits; the schema records the signedness.
+        column::<Int64Type>(out, rows, |row| Some(row.frame.cast_signed()))?;
+        column::<ByteArrayType>(out, rows, |row| Some((&*row.link).into()))?;
+        column::<Int64Type>(out, rows, |row| Some(times(row).arrival))?;
+        column::<Int32Type>(out, rows, |row| Some(row.length.cast_signed()))?;
+        column::<ByteArrayType>(out, rows, |row| Some(row.verdict.name().into()))?;
+        column::<Int64Type>(out, rows, |row| Some(times(row).sojourn))?;
+        column::<Int64Type>(out, rows, |row| Some(times(row).delay))?;
+        column::<ByteArrayType>(out, rows, |row| Some(row.reason.as_deref()?.into()))?;
+        column::<BoolType>(out, rows, |row| Some(row.ecn_marked))?;
+        column::<BoolType>(out, rows, |row| Some(row.corrupted))?;
+        column::<Int32Type>(out, rows, |row| Some(row.copy.into()))?;
+        column::<Int32Type>(out, rows, |row| Some(row.queue_packets.cast_signed()))?;
+        column::<Int64Type>(out, rows, |row| Some(row.queue_bytes.cast_signed()))?;
+        column::<Int64Type>(out, rows, |_| Some(epoch))?;
+        self.rows.clear();
+        group.close().map(drop)
     }
 }
 
 impl FormatWriter for ParquetWriter {
     fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
         self.span = Some(Span::with(self.span, row, epoch));
-        self.group.push(row, epoch);
-        if self.group.frame.len() < GROUP_ROWS {
+        self.rows.push(row.clone());
+        if self.rows.len() < GROUP_ROWS {
             return Ok(());
         }
         self.flush().map_err(|error| unwritten(path, error))
     }
 
     fn finish(mut self: Box<Self>, path: &Path) -> Result<(), LogError> {
-        let is_flushed = self.group.frame.is_empty();
-        let rest = if is_flushed { Ok(()) } else { self.flush() };
+        let rest = self.flush();
         if let Some(span) = self.span {
             let Span { epoch, first, last } = span;
             for (key, value) in [(EPOCH_KEY, epoch), (FIRST_KEY, first), (LAST_KEY, last)] {
@@ -165,94 +159,21 @@ impl Span {
     }
 }
 
-impl Group {
-    fn push(&mut self, row: &Row, epoch: i64) {
-        let times = StoredTimes::of(row, epoch);
-        // Unsigned numbers keep their bits; the schema records the signedness.
-        self.frame.push(row.frame.cast_signed());
-        let link = self.name(&row.link);
-        self.link.push(link);
-        self.arrival.push(times.arrival);
-        self.length.push(row.length.cast_signed());
-        self.verdict.push(ByteArray::from(row.verdict.name()));
-        self.sojourn.push(times.sojourn);
-        self.delay.push(times.delay);
-        let reason = row.reason.as_ref().map(|reason| self.name(reason));
-        self.reason.push(reason);
-        self.ecn_marked.push(row.ecn_marked);
-        self.corrupted.push(row.corrupted);
-        self.copy.push(row.copy.into());
-        self.queue_packets.push(row.queue_packets.cast_signed());
-        self.queue_bytes.push(row.queue_bytes.cast_signed());
-        self.epoch.push(epoch);
-    }
-
-    fn name(&mut self, name: &Name) -> ByteArray {
-        if let Some((_, bytes)) = self.names.iter().find(|(known, _)| known == name) {
-            return bytes.clone();
-        }
-        let bytes = ByteArray::from(name.as_bytes().to_vec());
-        self.names.push((name.clone(), bytes.clone()));
-        bytes
-    }
-
-    /// Writes and removes the rows, keeping their memory.
-    fn write(&mut self, out: &mut GroupWriter<'_>) -> Result<(), ParquetError> {
-        self.names.clear();
-        required::<Int64Type>(out, &mut self.frame)?;
-        required::<ByteArrayType>(out, &mut self.link)?;
-        required::<Int64Type>(out, &mut self.arrival)?;
-        required::<Int32Type>(out, &mut self.length)?;
-        required::<ByteArrayType>(out, &mut self.verdict)?;
-        required::<Int64Type>(out, &mut self.sojourn)?;
-        required::<Int64Type>(out, &mut self.delay)?;
-        optional::<ByteArrayType>(out, &mut self.reason)?;
-        required::<BoolType>(out, &mut self.ecn_marked)?;
-        required::<BoolType>(out, &mut self.corrupted)?;
-        required::<Int32Type>(out, &mut self.copy)?;
-        required::<Int32Type>(out, &mut self.queue_packets)?;
-        required::<Int64Type>(out, &mut self.queue_bytes)?;
-        required::<Int64Type>(out, &mut self.epoch)
-    }
-}
-
-impl<T> Optional<T> {
-    fn push(&mut self, value: Option<T>) {
-        self.present.push(i16::from(value.is_some()));
-        self.values.extend(value);
-    }
-}
-
-type GroupWriter<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
-
-fn required<T: DataType>(
-    out: &mut GroupWriter<'_>,
-    values: &mut Vec<T::T>,
-) -> Result<(), ParquetError> {
-    column::<T>(out, values, None)?;
-    values.clear();
-    Ok(())
-}
-
-fn optional<T: DataType>(
-    out: &mut GroupWriter<'_>,
-    Optional { values, present }: &mut Optional<T::T>,
-) -> Result<(), ParquetError> {
-    column::<T>(out, values, Some(present))?;
-    values.clear();
-    present.clear();
-    Ok(())
-}
-
-/// Writes the group's next column.
+/// Writes the group's next column, with the rows' values.
 fn column<T: DataType>(
-    out: &mut GroupWriter<'_>,
-    values: &[T::T],
-    present: Option<&[i16]>,
+    out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
+    rows: &[Row],
+    value: impl Fn(&Row) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
+    let (mut values, mut present) = (Vec::new(), Vec::new());
+    for value in rows.iter().map(value) {
+        present.push(i16::from(value.is_some()));
+        values.extend(value);
+    }
     let next = out.next_column()?;
     let mut next = next.ok_or_else(|| ParquetError::General("no column is left".to_owned()))?;
-    next.typed::<T>().write_batch(values, present, None)?;
+    next.typed::<T>()
+        .write_batch(&values, Some(&present), None)?;
     next.close()
 }
 
