@@ -19,8 +19,6 @@ const BUFFER_LEN: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct CsvWriter {
     out: csv::Writer<BufWriter<File>>,
-    /// Buffer for a number's digits.
-    digits: Vec<u8>,
 }
 
 impl CsvWriter {
@@ -28,44 +26,31 @@ impl CsvWriter {
         let mut out = csv::Writer::from_writer(BufWriter::with_capacity(BUFFER_LEN, file));
         let header = out.write_record(COLUMNS);
         header.map_err(|error| unwritten(path, error))?;
-        let digits = Vec::with_capacity(32);
-        Ok(CsvWriter { out, digits })
-    }
-
-    fn fields(&mut self, row: &Row, epoch: i64) -> Result<(), csv::Error> {
-        let times = StoredTimes::of(row, epoch);
-        self.number(row.frame)?;
-        self.out.write_field(&*row.link)?;
-        self.number(times.arrival)?;
-        self.number(row.length)?;
-        self.out.write_field(row.verdict.name())?;
-        self.number(times.sojourn)?;
-        self.number(times.delay)?;
-        self.out.write_field(row.reason.as_deref().unwrap_or(""))?;
-        self.truth(row.ecn_marked)?;
-        self.truth(row.corrupted)?;
-        self.number(row.copy)?;
-        self.number(row.queue_packets)?;
-        self.number(row.queue_bytes)?;
-        self.number(epoch)?;
-        self.out.write_record(None::<&[u8]>)
-    }
-
-    fn number(&mut self, value: impl std::fmt::Display) -> Result<(), csv::Error> {
-        self.digits.clear();
-        write!(self.digits, "{value}")?;
-        self.out.write_field(&self.digits)
-    }
-
-    fn truth(&mut self, value: bool) -> Result<(), csv::Error> {
-        self.out.write_field(if value { "true" } else { "false" })
+        Ok(CsvWriter { out })
     }
 }
 
 impl FormatWriter for CsvWriter {
     fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
-        self.fields(row, epoch)
-            .map_err(|error| unwritten(path, error))
+        let times = StoredTimes::of(row, epoch);
+        let fields = (
+            row.frame,
+            &*row.link,
+            times.arrival,
+            row.length,
+            row.verdict.name(),
+            times.sojourn,
+            times.delay,
+            row.reason.as_deref(),
+            row.ecn_marked,
+            row.corrupted,
+            row.copy,
+            row.queue_packets,
+            row.queue_bytes,
+            epoch,
+        );
+        let written = self.out.serialize(fields);
+        written.map_err(|error| unwritten(path, error))
     }
 
     fn finish(self: Box<Self>, path: &Path) -> Result<(), LogError> {

@@ -6,6 +6,10 @@ use super::row::{COLUMNS, EPOCH, Fate, Layout, Names, Row};
 
 /// A stored value. `B` is the type of a text's bytes.
 #[derive(Default)]
+#[cfg_attr(
+    not(feature = "parquet"),
+    expect(dead_code, reason = "CSV is text only")
+)]
 pub(super) enum Value<B> {
     #[default]
     Absent,

@@ -1,7 +1,6 @@
 //! Counts of records converted to Ethernet and, by reason, of skipped records.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use longwire_units::count_of;
 
@@ -111,51 +110,38 @@ impl RecordCounts {
 }
 
 /// The reason why a record was skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum LeftOut {
     /// The link type has no conversion to Ethernet.
+    #[error("link type {0} ({name}) cannot be converted to Ethernet", name = link_type_name(*.0))]
     LinkType(u32),
     /// The record's interface was not selected.
+    #[error("captured on another interface")]
     OtherInterface,
     /// More than [`CAPTURED_MAX`](super::CAPTURED_MAX) captured bytes.
+    #[error("longer than 256 KiB")]
     TooLong,
     /// The record is truncated before its payload.
+    #[error("truncated within the headers")]
     CutHeader,
     /// The protocol has no EtherType.
+    #[error("the protocol has no EtherType")]
     Protocol,
     /// An IEEE 802.11 management or control frame.
+    #[error("IEEE 802.11 management or control")]
     WirelessControl,
     /// An IEEE 802.11 data frame without payload.
+    #[error("IEEE 802.11 data without payload")]
     WirelessEmpty,
     /// An encrypted IEEE 802.11 frame.
+    #[error("IEEE 802.11, encrypted")]
     WirelessEncrypted,
     /// An IEEE 802.11 fragment or aggregate.
+    #[error("IEEE 802.11 fragment or aggregate")]
     WirelessPart,
     /// An IEEE 802.11 frame received with an incorrect FCS.
+    #[error("IEEE 802.11 with a wrong frame check sequence")]
     WirelessDamaged,
-}
-
-impl fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            LeftOut::LinkType(number) => {
-                let name = link_type_name(*number);
-                return write!(
-                    f,
-                    "link type {number} ({name}) cannot be converted to Ethernet"
-                );
-            }
-            LeftOut::OtherInterface => "captured on another interface",
-            LeftOut::TooLong => "longer than 256 KiB",
-            LeftOut::CutHeader => "truncated within the headers",
-            LeftOut::Protocol => "the protocol has no EtherType",
-            LeftOut::WirelessControl => "IEEE 802.11 management or control",
-            LeftOut::WirelessEmpty => "IEEE 802.11 data without payload",
-            LeftOut::WirelessEncrypted => "IEEE 802.11, encrypted",
-            LeftOut::WirelessPart => "IEEE 802.11 fragment or aggregate",
-            LeftOut::WirelessDamaged => "IEEE 802.11 with a wrong frame check sequence",
-        })
-    }
 }
 
 /// Returns the name of a link type that has no conversion.
