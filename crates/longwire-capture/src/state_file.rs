@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::whole_file::{TEMPORARY, Target, TemporaryFile};
+use crate::whole_file::{TEMPORARY, TemporaryFile};
 
 /// Maximum file size in bytes.
 pub const SIZE_MAX: u64 = 256 << 20;
@@ -99,10 +99,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A file that is on disk under a temporary name. Dropping it removes the file.
-pub struct StagedFile {
-    target: Target,
-    temporary: TemporaryFile,
-}
+pub struct StagedFile(TemporaryFile);
 
 impl StagedFile {
     /// Writes a file next to its final path.
@@ -110,11 +107,10 @@ impl StagedFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<StagedFile> {
-        let target = Target::missing(path);
-        let mut temporary = TemporaryFile::create(&target, mode)?;
-        temporary.file().write_all(bytes)?;
-        temporary.file().sync_all()?;
-        Ok(StagedFile { target, temporary })
+        let mut temporary = TemporaryFile::create(path, mode)?;
+        temporary.file.write_all(bytes)?;
+        temporary.file.sync_all()?;
+        Ok(StagedFile(temporary))
     }
 
     /// Renames the file to its final name, replacing any existing file.
@@ -122,8 +118,11 @@ impl StagedFile {
     /// # Errors
     /// The error of the file system.
     pub fn commit(self) -> io::Result<()> {
-        let directory = self.target.directory();
-        self.temporary.persist(&self.target)?;
+        let directory = match self.0.target.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        self.0.persist()?;
         File::open(directory)?.sync_all()
     }
 
@@ -132,7 +131,7 @@ impl StagedFile {
     /// # Errors
     /// `AlreadyExists` if the name is taken.
     pub fn commit_new(self) -> io::Result<()> {
-        fs::hard_link(self.temporary.path(), self.target.path())
+        fs::hard_link(&self.0.path, &self.0.target)
     }
 }
 

@@ -22,13 +22,13 @@ pub fn write(path: &Path, content: impl Fn(&mut dyn Write) -> io::Result<()>) ->
     if target.is_special {
         return fill(open::to_write(path)?, &content).map(drop);
     }
-    let temporary = match TemporaryFile::create(&target, MODE) {
+    let temporary = match target.temporary() {
         Err(error) if target.is_there && is_denied(&error) => return overwrite(path, &content),
         temporary => temporary?,
     };
     let file = fill(temporary.file.try_clone()?, &content)?;
     file.sync_all()?;
-    temporary.persist(&target)
+    temporary.persist()
 }
 
 /// Checks, as far as possible without writing, that [`write()`] would succeed.
@@ -40,7 +40,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     if target.is_special {
         return open::check(path);
     }
-    match TemporaryFile::create(&target, MODE) {
+    match target.temporary() {
         Err(error) if target.is_there && is_denied(&error) => {
             OpenOptions::new().write(true).open(path).map(drop)
         }
@@ -76,7 +76,7 @@ pub(crate) const TEMPORARY: &str = ".tmp";
 const LEFTOVERS_MAX: u32 = 100;
 
 /// Location of a file to write.
-pub(crate) struct Target {
+struct Target {
     /// Path with symbolic links resolved, so that replacing the file keeps the links.
     path: PathBuf,
     is_there: bool,
@@ -85,26 +85,6 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns the target of a new file, which replaces any file of this name.
-    pub(crate) fn missing(path: &Path) -> Target {
-        Target {
-            path: path.to_owned(),
-            is_there: false,
-            is_special: false,
-        }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn directory(&self) -> PathBuf {
-        match self.path.parent() {
-            Some(parent) if parent != Path::new("") => parent.to_owned(),
-            _ => PathBuf::from("."),
-        }
-    }
-
     fn of(path: &Path) -> io::Result<Target> {
         let (path, found) = match fs::metadata(path) {
             Ok(found) => (
@@ -123,6 +103,23 @@ impl Target {
             path,
         })
     }
+
+    /// Creates a file with the mode and the owner of the file it is to replace.
+    fn temporary(&self) -> io::Result<TemporaryFile> {
+        let temporary = TemporaryFile::create(&self.path, MODE)?;
+        if self.is_there {
+            let found = fs::metadata(&self.path)?;
+            let own = temporary.file.metadata()?;
+            temporary.file.set_permissions(found.permissions())?;
+            if found.uid() != own.uid() {
+                fchown(&temporary.file, Some(found.uid()), Some(found.gid()))?;
+            } else if found.gid() != own.gid() {
+                // Best effort: a different group does not justify writing in place.
+                let _ = fchown(&temporary.file, None, Some(found.gid()));
+            }
+        }
+        Ok(temporary)
+    }
 }
 
 /// Returns the end of a chain of symbolic links that leads to no existing file.
@@ -138,19 +135,23 @@ fn end_of_links(path: &Path) -> PathBuf {
 
 /// A file next to the target. Dropping it removes the file unless it has replaced the target.
 pub(crate) struct TemporaryFile {
-    path: PathBuf,
-    file: File,
+    pub(crate) target: PathBuf,
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
 }
 
 impl TemporaryFile {
-    pub(crate) fn create(target: &Target, mode: u32) -> io::Result<TemporaryFile> {
+    pub(crate) fn create(target: &Path, mode: u32) -> io::Result<TemporaryFile> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(mode);
         let mut number = 0;
-        let temporary = loop {
+        loop {
             let path = TemporaryFile::name(target, number);
             match options.open(&path) {
-                Ok(file) => break TemporaryFile { path, file },
+                Ok(file) => {
+                    let target = target.to_owned();
+                    return Ok(TemporaryFile { target, path, file });
+                }
                 // Left behind by a killed process with the same PID.
                 Err(error)
                     if error.kind() == io::ErrorKind::AlreadyExists && number < LEFTOVERS_MAX =>
@@ -159,38 +160,18 @@ impl TemporaryFile {
                 }
                 Err(error) => return Err(error),
             }
-        };
-        if target.is_there {
-            let found = fs::metadata(&target.path)?;
-            let own = temporary.file.metadata()?;
-            temporary.file.set_permissions(found.permissions())?;
-            if found.uid() != own.uid() {
-                fchown(&temporary.file, Some(found.uid()), Some(found.gid()))?;
-            } else if found.gid() != own.gid() {
-                // Best effort: a different group does not justify writing in place.
-                let _ = fchown(&temporary.file, None, Some(found.gid()));
-            }
         }
-        Ok(temporary)
     }
 
-    fn name(target: &Target, number: u32) -> PathBuf {
+    fn name(target: &Path, number: u32) -> PathBuf {
         let mut name = OsString::from(".");
-        name.push(target.path.file_name().unwrap_or_default());
+        name.push(target.file_name().unwrap_or_default());
         name.push(format!(".{}.{number}{TEMPORARY}", std::process::id()));
-        target.path.with_file_name(name)
+        target.with_file_name(name)
     }
 
-    pub(crate) fn file(&mut self) -> &mut File {
-        &mut self.file
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn persist(self, target: &Target) -> io::Result<()> {
-        fs::rename(&self.path, &target.path)
+    pub(crate) fn persist(self) -> io::Result<()> {
+        fs::rename(&self.path, &self.target)
     }
 }
 
@@ -259,7 +240,7 @@ pub(crate) mod tests {
         let path = dir.path().join("a.json");
         let target = Target::of(&path).expect("a target");
         for number in 0..3 {
-            fs::write(TemporaryFile::name(&target, number), "left").expect("writable");
+            fs::write(TemporaryFile::name(&target.path, number), "left").expect("writable");
         }
         check(&path).expect("writable");
         write(&path, |out| out.write_all(b"new")).expect("writable");
