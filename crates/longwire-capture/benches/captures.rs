@@ -7,16 +7,17 @@
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::Write;
 use std::iter::repeat_n;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 use nix::time::{ClockId, clock_gettime};
+
+#[path = "../tests/it/common/packing.rs"]
+#[allow(dead_code, missing_docs, reason = "the tests use all of it")]
+mod packing;
 
 const THIS_THREAD: ClockId = ClockId::CLOCK_THREAD_CPUTIME_ID;
 const ALL_THREADS: ClockId = ClockId::CLOCK_PROCESS_CPUTIME_ID;
@@ -61,7 +62,6 @@ fn captures(count: u64) {
     }
 }
 
-/// A function that compresses a frame.
 fn write(path: &str, frames: impl Iterator<Item = impl AsRef<[u8]>>) {
     let mut writer = CaptureWriter::create(path).unwrap();
     for (n, frame) in (0..).zip(frames) {
@@ -85,26 +85,6 @@ fn read(path: &str, ahead: bool, mut take: impl FnMut(&[u8])) -> u64 {
     seen
 }
 
-type Pack = fn(&[u8]) -> Vec<u8>;
-
-const PACKINGS: [(&str, Pack); 4] = [
-    ("plain", <[u8]>::to_vec),
-    ("gzip", |bytes| {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }),
-    ("zstd", |bytes| {
-        use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-        compress_to_vec(bytes, CompressionLevel::Fastest)
-    }),
-    ("lz4", |bytes| {
-        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }),
-];
-
 /// Returns a payload that compresses to about half: text-like, with half of the byte values.
 fn payload(len: usize, state: &mut u32) -> Vec<u8> {
     let bytes = (0..len).map(|_| {
@@ -122,8 +102,9 @@ fn packed(count: u64) {
         let mut state = 1;
         write(path, (0..count).map(|_| payload(len, &mut state)));
         let plain = std::fs::read(path).unwrap();
-        for (name, pack) in PACKINGS {
-            std::fs::write(path, pack(&plain)).unwrap();
+        let packed = packing::all(&plain).into_iter();
+        for (name, bytes) in packed.chain([("plain", plain.clone())]) {
+            std::fs::write(path, bytes).unwrap();
             for ahead in [false, true] {
                 let mut times: Vec<_> = (0..5).map(|_| read_time(path, count, ahead)).collect();
                 times.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -1,16 +1,10 @@
 //! PPP, Cisco HDLC and IEEE 802.11 frames converted to Ethernet, and records that cannot be
 //! converted.
-use std::io::Cursor;
 
 use crate::common::captures::Builder;
-use crate::common::read_to_end;
+use crate::common::{left_out, read_whole};
 use crate::cooked::{Pairs, RECEIVER, check, ethernet, pair, v4, v6};
-use longwire_capture::{CaptureReader, LeftOut, RecordCounts};
-
-fn left_out(counts: &RecordCounts) -> Vec<(LeftOut, u64)> {
-    let left_out = counts.left_out.iter();
-    left_out.map(|(reason, count)| (*reason, *count)).collect()
-}
+use longwire_capture::LeftOut;
 
 fn joined(head: &[u8], payload: &[u8]) -> Vec<u8> {
     [head, payload].concat()
@@ -159,11 +153,9 @@ fn one(link_type: u32, frame: &[u8]) -> Outcome {
     let mut file = Builder::new(false);
     file.classic(0xa1b2_c3d4, 0, link_type);
     file.record(1, 0, frame, frame.len() as u32);
-    let mut reader = CaptureReader::new("test", Cursor::new(file.bytes)).expect("a capture");
-    let (mut frames, error) = read_to_end(&mut reader);
-    assert!(error.is_none(), "{error:?}");
+    let (mut frames, counts) = read_whole(&file.bytes, false);
     let found = frames.pop().map(|(_, bytes, wire_len)| (bytes, wire_len));
-    (found, left_out(reader.counts()))
+    (found, left_out(&counts))
 }
 
 fn radiotap(fields: u32, body: &[u8]) -> Vec<u8> {

@@ -2,11 +2,11 @@
 //! are checked field by field, and by tshark if it is installed.
 use longwire_testbed::support::frames::udp4;
 use longwire_testbed::support::{Folder, output, words};
-use std::io::Cursor;
 use std::process::Command;
 
 use crate::common::captures::Builder;
-use longwire_capture::{CaptureReader, CaptureWriter, RecordCounts};
+use crate::common::{read_whole, reader};
+use longwire_capture::{CaptureWriter, RecordCounts};
 use longwire_engine::Nanos;
 
 pub const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -49,21 +49,6 @@ pub fn ethernet(receiver: [u8; 6], sender: [u8; 6], kind: u16, payload: &[u8]) -
     [&receiver[..], &sender[..], &kind.to_be_bytes()[..], payload].concat()
 }
 
-/// Returns the wire length and bytes of each frame, and the counts.
-fn read(file: &[u8], ahead: bool) -> (Vec<(u32, Vec<u8>)>, RecordCounts) {
-    let mut reader = CaptureReader::new("test", Cursor::new(file.to_vec())).unwrap();
-    let max = reader.frame_max();
-    if ahead {
-        reader.read_ahead(false, || ()).unwrap();
-    }
-    let mut frames = Vec::new();
-    while let Some(record) = reader.next().unwrap() {
-        assert!(record.bytes.len() <= max);
-        frames.push((record.wire_len, record.bytes.to_vec()));
-    }
-    (frames, reader.counts().clone())
-}
-
 /// Returns the number of skipped records.
 fn left_out(counts: &RecordCounts) -> u64 {
     counts.left_out.values().sum()
@@ -94,12 +79,19 @@ pub fn check(link_type: u16, frames: &Pairs) -> RecordCounts {
             enhanced.enhanced(0, 5, frame, wire_len);
             simple.block(3, |b| _ = b.u32(frame.len() as u32).raw(frame));
         }
-        for (file, more) in [(classic, 7), (enhanced, 7), (simple, 0)] {
+        for (file, stamp, more) in [
+            (classic, 1_000_000_000, 7),
+            (enhanced, 5_000, 7),
+            (simple, 0, 0),
+        ] {
+            let expected = frames.iter().filter_map(|(_, frame)| frame.clone());
+            let whole = |frame: Vec<u8>| {
+                let wire_len = frame.len() as u32 + more;
+                (stamp, frame, wire_len)
+            };
+            let expected: Vec<_> = expected.map(whole).collect();
             for ahead in [false, true] {
-                let (read, record_counts) = read(&file.bytes, ahead);
-                let expected = frames.iter().filter_map(|(_, frame)| frame.clone());
-                let whole = |frame: Vec<u8>| (frame.len() as u32 + more, frame);
-                let expected: Vec<_> = expected.map(whole).collect();
+                let (read, record_counts) = read_whole(&file.bytes, ahead);
                 assert_eq!(read, expected, "link type {link_type}, big {big}");
                 counts.push(record_counts);
             }
@@ -189,7 +181,8 @@ fn cooked_captures_get_ethernet_headers() {
     file.record(1, 0, &frame, frame.len() as u32 + 3);
     let expected = ethernet(RECEIVER, station, 41, &[0x42; 38]);
     let wire_len = expected.len() as u32 + 3;
-    assert_eq!(read(&file.bytes, false).0, [(wire_len, expected)]);
+    let (frames, _) = read_whole(&file.bytes, false);
+    assert_eq!(frames, [(1_000_000_000, expected, wire_len)]);
 }
 
 #[test]
@@ -203,7 +196,7 @@ fn tshark_finds_the_packets_whole() {
         let frame = cooked2(0, 1, &[0x52, 0x54, 0, 1, 2, n], 0x0800, &packet);
         file.record(1, 0, &frame, frame.len() as u32);
     }
-    let mut reader = CaptureReader::new("test", Cursor::new(file.bytes)).unwrap();
+    let mut reader = reader(&file.bytes).unwrap();
     let mut writer = CaptureWriter::create(&path).unwrap();
     while let Some(record) = reader.next().unwrap() {
         let written = writer.write(Nanos::from_secs(1), record.bytes, record.wire_len);

@@ -1,25 +1,19 @@
 //! Captures that other readers accept: records beyond the snapshot length, old and modified
 //! versions, FCSs, and skipped interfaces.
-use std::io::Cursor;
 
 use crate::common::captures::Builder;
-use crate::common::{self, Frame, frame, read_to_end};
+use crate::common::{self, Frame, frame, left_out, read_to_end, read_whole};
 use longwire_capture::{CAPTURED_MAX, CaptureError, CaptureReader, LeftOut};
 
 fn reader(file: &Builder) -> CaptureReader {
-    CaptureReader::new("test", Cursor::new(file.bytes.clone())).expect("a capture")
+    common::reader(&file.bytes).expect("a capture")
 }
 
-/// Returns all frames of an intact file, and the skipped records.
 fn read(file: &Builder) -> (Vec<Frame>, Vec<(LeftOut, u64)>) {
-    let mut reader = reader(file);
-    let (frames, error) = read_to_end(&mut reader);
-    assert!(error.is_none(), "{error:?}");
-    let left_out = reader.counts().left_out.clone();
-    (frames, left_out.into_iter().collect())
+    let (frames, counts) = read_whole(&file.bytes, false);
+    (frames, left_out(&counts))
 }
 
-/// Returns the length of each frame.
 fn lengths(file: &Builder) -> Vec<usize> {
     common::lengths(&read(file).0)
 }
@@ -167,7 +161,7 @@ fn old_versions_have_their_lengths_the_other_way_round() {
     }
     let mut file = Builder::new(false);
     versioned(&mut file, 0xa1b2_c3d4, (2, 5));
-    let refused = CaptureReader::new("test", Cursor::new(file.bytes)).err();
+    let refused = common::reader(&file.bytes).err();
     let refused = refused.expect("an unknown version").to_string();
     assert!(refused.contains("at byte 4: pcap version 2.5"), "{refused}");
 }

@@ -1,12 +1,12 @@
 //! Compressed captures: intact, truncated and damaged.
 use longwire_testbed::support::Folder;
-use std::io::{Cursor, Write};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use crate::common::captures::Builder;
 use crate::common::packing::{all, by_tool, gzip, lz4};
-use crate::common::{Frame, read_to_end};
+use crate::common::read_all;
 use longwire_capture::{CaptureError, CaptureReader, Packing, Step};
 
 /// Returns a frame whose length and contents vary with `n`: some frames compress well, others do
@@ -43,36 +43,10 @@ fn ng(frames: u32) -> Vec<u8> {
     file.bytes
 }
 
-/// Returns all frames up to the end or an error. With `ahead`, they are read by a thread.
+/// Packs a capture in each way and in none.
 fn with_plain(plain: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let packed = all(plain).into_iter();
     packed.chain([("no", plain.to_vec())]).collect()
-}
-
-fn read_all(bytes: &[u8], ahead: bool) -> (Vec<Frame>, Option<CaptureError>) {
-    let mut reader = match CaptureReader::new("test", Cursor::new(bytes.to_vec())) {
-        Ok(reader) => reader,
-        Err(error) => return (Vec::new(), Some(error)),
-    };
-    if ahead {
-        reader.read_ahead(false, || ()).unwrap();
-    }
-    read_to_end(&mut reader)
-}
-
-#[test]
-fn packed_captures_are_read_as_if_they_were_not() {
-    for plain in [classic(3_000), ng(3_000)] {
-        let (expected, error) = read_all(&plain, false);
-        assert!(error.is_none() && expected.len() == 3_000);
-        for (kind, packed) in all(&plain) {
-            for ahead in [false, true] {
-                let (frames, error) = read_all(&packed, ahead);
-                assert!(error.is_none(), "{kind}: {error:?}");
-                assert!(frames == expected, "{kind}, ahead {ahead}");
-            }
-        }
-    }
 }
 
 #[test]

@@ -1,28 +1,15 @@
 //! Reading and writing of capture files.
 use longwire_testbed::support::Folder;
-use std::io::Cursor;
 
 use crate::common::captures::Builder;
-use crate::common::{Frame, frame, read_to_end};
+use crate::common::{frame, read_all, read_whole, reader};
 use longwire_capture::{CaptureError, CaptureReader, CaptureWriter};
 use longwire_engine::Nanos;
 use proptest::prelude::*;
 
-fn reader(bytes: &[u8]) -> Result<CaptureReader, CaptureError> {
-    CaptureReader::new("test", Cursor::new(bytes.to_vec()))
-}
-
-/// Returns all frames up to the end or an error.
-fn read_all(bytes: &[u8]) -> (Vec<Frame>, Option<CaptureError>) {
-    match reader(bytes) {
-        Ok(mut reader) => read_to_end(&mut reader),
-        Err(error) => (Vec::new(), Some(error)),
-    }
-}
-
 /// Returns the number of frames before the error, its offset and its reason.
 fn refusal(bytes: &[u8]) -> (usize, u64, String) {
-    let (frames, error) = read_all(bytes);
+    let (frames, error) = read_all(bytes, false);
     let Some(CaptureError::Malformed { offset, reason, .. }) = error else {
         panic!("not refused: {frames:?} {error:?}");
     };
@@ -36,7 +23,7 @@ fn frame_check_sequences_are_no_part_of_a_frame() {
     file.classic(0xa1b2_c3d4, 0, 1 | 1 << 26 | 2 << 28);
     file.record(1, 0, &frame(64), 64);
     file.record(2, 0, &frame(62), 64);
-    let (frames, _) = read_all(&file.bytes);
+    let (frames, _) = read_whole(&file.bytes, false);
     assert_eq!(frames[0], (1_000_000_000, frame(64)[..60].to_vec(), 60));
     assert_eq!(frames[1].1.len(), 60, "cut within the sequence");
 }
@@ -68,8 +55,7 @@ fn pcapng_sections_interfaces_and_clocks() {
     second.block(3, |b| _ = b.u32(60).raw(&frame(60)[..32]));
     file.raw(&second.bytes);
 
-    let (frames, error) = read_all(&file.bytes);
-    assert!(error.is_none(), "{error:?}");
+    let (frames, _) = read_whole(&file.bytes, false);
     let expected = [
         (1_700_000_000_123_456_000, frame(61), 61),
         (1_700_000_000_123_456_789, frame(62), 9000),
@@ -89,8 +75,7 @@ fn blocks_longer_than_any_buffer_are_skipped() {
     file.section().interface(1, 0, &[]);
     file.block(10, |b| _ = b.raw(&vec![0x5a; 3_000_000]));
     file.enhanced(0, 1, &frame(60), 60);
-    let (frames, error) = read_all(&file.bytes);
-    assert!(error.is_none(), "{error:?}");
+    let (frames, _) = read_whole(&file.bytes, false);
     assert_eq!(frames, [(1_000, frame(60), 60)]);
     // The closing length is still checked.
     let closing = file.bytes.len() - (60 + 44) - 4;
@@ -275,7 +260,7 @@ proptest! {
             _ => {}
         }
         file.raw(&bytes);
-        read_all(&file.bytes);
+        read_all(&file.bytes, false);
     }
 
     #[test]
@@ -291,6 +276,6 @@ proptest! {
             let at = at.index(file.bytes.len());
             file.bytes[at] = value;
         }
-        read_all(&file.bytes);
+        read_all(&file.bytes, false);
     }
 }
