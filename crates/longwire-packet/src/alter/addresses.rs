@@ -30,22 +30,21 @@ struct Changes {
     unused_bits: u32,
 }
 
-/// Replaces the bits under `new_mask` of addresses whose bits under `mask` match.
+/// A mask, and the bits under it.
+type Masked = (u128, u128);
+
+/// Replaces the bits of addresses in `from` by those of `to`.
 #[derive(Clone, Copy, Debug)]
 struct Map {
     role: Option<Role>,
-    mask: u128,
-    bits: u128,
-    new_mask: u128,
-    new_bits: u128,
+    from: Masked,
+    to: Masked,
 }
 
-/// Adds `step` per round to addresses whose bits under `mask` match, preserving the bits under
-/// `keep`.
+/// Adds `step` per round to addresses in `within`, preserving the bits under `keep`.
 #[derive(Clone, Copy, Debug)]
 struct Shift {
-    mask: u128,
-    bits: u128,
+    within: Masked,
     keep: u128,
     step: u32,
 }
@@ -57,7 +56,7 @@ const MOVING_BITS: u32 = 24;
 const AFTER_V4: u32 = 96;
 
 /// Returns a network's mask and its masked address.
-fn masked(net: &Net) -> (u128, u128) {
+fn masked(net: &Net) -> Masked {
     let mask = ones(net.prefix);
     (mask, u128::from_be_bytes(net.address) & mask)
 }
@@ -70,31 +69,19 @@ impl Changes {
             IpVersion::V6 => 0,
         };
         let maps = maps.iter().filter(|map| map.from.version == version);
-        let maps = maps.map(|map| {
-            let ((mask, bits), (new_mask, new_bits)) = (masked(&map.from), masked(&map.to));
-            Map {
-                role: map.role,
-                mask,
-                bits,
-                new_mask,
-                new_bits,
-            }
+        let maps = maps.map(|map| Map {
+            role: map.role,
+            from: masked(&map.from),
+            to: masked(&map.to),
         });
         let shifts = shifts.iter().filter_map(|wanted| {
-            let (mask, bits, keep) = match wanted.within {
-                None => (0, 0, u128::MAX << (MOVING_BITS + unused_bits)),
-                Some(net) if net.version == version => {
-                    let (mask, bits) = masked(&net);
-                    (mask, bits, mask)
-                }
+            let (within, keep) = match wanted.within {
+                None => ((0, 0), u128::MAX << (MOVING_BITS + unused_bits)),
+                Some(net) if net.version == version => (masked(&net), ones(net.prefix)),
                 Some(_) => return None,
             };
-            Some(Shift {
-                mask,
-                bits,
-                keep,
-                step: wanted.step,
-            })
+            let step = wanted.step;
+            Some(Shift { within, keep, step })
         });
         Changes {
             maps: maps.collect(),
@@ -107,16 +94,16 @@ impl Changes {
     #[inline]
     fn mapped(&self, address: u128, role: Role) -> Option<u128> {
         let meant = |map: &&Map| {
-            address & map.mask == map.bits && map.role.is_none_or(|wanted| wanted == role)
+            address & map.from.0 == map.from.1 && map.role.is_none_or(|wanted| wanted == role)
         };
-        let map = self.maps.iter().find(meant)?;
-        Some(address & !map.new_mask | map.new_bits)
+        let (mask, bits) = self.maps.iter().find(meant)?.to;
+        Some(address & !mask | bits)
     }
 
     /// Returns the address, shifted for this round.
     #[inline]
     fn shifted(&self, address: u128, round: u64) -> u128 {
-        let meant = |shift: &&Shift| address & shift.mask == shift.bits;
+        let meant = |shift: &&Shift| address & shift.within.0 == shift.within.1;
         self.shifts.iter().find(meant).map_or(address, |shift| {
             let by = u128::from(round).wrapping_mul(shift.step.into()) << self.unused_bits;
             address & shift.keep | address.wrapping_add(by) & !shift.keep
@@ -142,42 +129,36 @@ impl Addresses {
         }
     }
 
-    /// Returns the rewritten IPv4 address.
+    /// Returns the rewritten address.
     #[inline]
-    pub fn v4(&mut self, address: u32, role: Role, round: u64) -> u32 {
-        let is_group = |address: u32| address >> 28 == 0xe || address == u32::MAX;
-        if self.keep_groups && is_group(address) {
+    pub fn changed(&mut self, version: IpVersion, address: u128, role: Role, round: u64) -> u128 {
+        if self.keep_groups && is_group(version, address) {
             return address;
         }
-        let number = |address| u128::from(address) << AFTER_V4;
-        let mapped = self.v4.mapped(number(address), role);
-        let changed = match (mapped, &mut self.anonymizer) {
-            (Some(mapped), _) => (mapped >> AFTER_V4) as u32,
-            (None, Some(anonymizer)) => anonymizer.v4(address),
+        let changes = match version {
+            IpVersion::V4 => &self.v4,
+            IpVersion::V6 => &self.v6,
+        };
+        let changed = match (changes.mapped(address, role), &mut self.anonymizer) {
+            (Some(mapped), _) => mapped,
+            (None, Some(anonymizer)) => anonymizer.replacement(version, address),
             (None, None) => address,
         };
         // Only host addresses are shifted.
-        if round == 0 || is_group(changed) || [0, 127].contains(&(changed >> 24)) {
-            return changed;
-        }
-        (self.v4.shifted(number(changed), round) >> AFTER_V4) as u32
-    }
-
-    /// Returns the rewritten IPv6 address.
-    #[inline]
-    pub fn v6(&mut self, address: u128, role: Role, round: u64) -> u128 {
-        let is_group = |address: u128| address >> 120 == 0xff;
-        if self.keep_groups && is_group(address) {
-            return address;
-        }
-        let changed = match (self.v6.mapped(address, role), &mut self.anonymizer) {
-            (Some(mapped), _) => mapped,
-            (None, Some(anonymizer)) => anonymizer.v6(address),
-            (None, None) => address,
+        let is_special = match version {
+            IpVersion::V4 => [0, 127].contains(&(changed >> 120)),
+            IpVersion::V6 => changed <= 1,
         };
-        if round == 0 || is_group(changed) || changed <= 1 {
+        if round == 0 || is_special || is_group(version, changed) {
             return changed;
         }
-        self.v6.shifted(changed, round)
+        changes.shifted(changed, round)
+    }
+}
+
+fn is_group(version: IpVersion, address: u128) -> bool {
+    match version {
+        IpVersion::V4 => address >> 124 == 0xe || address >> AFTER_V4 == 0xffff_ffff,
+        IpVersion::V6 => address >> 120 == 0xff,
     }
 }

@@ -9,68 +9,10 @@ use core::fmt;
 use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
+use crate::header::IpVersion;
+
 /// Bits computed per batch; the cipher processes several blocks in parallel.
 const BATCH: usize = 32;
-
-/// The published algorithm. For each key, it is a bijection that preserves the length of the common
-/// prefix of any two addresses.
-#[derive(Clone)]
-pub struct CryptoPan {
-    cipher: Aes128,
-    /// Padding for the address bits that a cipher block omits.
-    pad: u128,
-}
-
-impl fmt::Debug for CryptoPan {
-    /// Omits the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CryptoPan").finish_non_exhaustive()
-    }
-}
-
-impl CryptoPan {
-    /// Creates the cipher from a key: 16 bytes for AES-128, then 16 for the padding.
-    pub fn new(key: &[u8; 32]) -> CryptoPan {
-        let (halves, _) = key.as_chunks::<16>();
-        let cipher = Aes128::new(&Array(halves[0]));
-        let mut pad = Array(halves[1]);
-        cipher.encrypt_block(&mut pad);
-        CryptoPan {
-            cipher,
-            pad: u128::from_be_bytes(pad.0),
-        }
-    }
-
-    /// Anonymises an IPv4 address in host byte order.
-    pub fn v4(&self, address: u32) -> u32 {
-        address ^ (self.flips(u128::from(address) << 96, BATCH) >> 96) as u32
-    }
-
-    /// Anonymises an IPv6 address in host byte order.
-    pub fn v6(&self, address: u128) -> u128 {
-        address ^ self.flips(address, 128)
-    }
-
-    /// Returns a mask of the bits to flip among the first `bits`. Each one depends on the key and
-    /// the preceding address bits.
-    fn flips(&self, address: u128, bits: usize) -> u128 {
-        let mut flips = 0;
-        for first in (0..bits).step_by(BATCH) {
-            let mut blocks = [Array([0; 16]); BATCH];
-            for (index, block) in blocks.iter_mut().enumerate() {
-                // Avoids shifting by 128 for the first bit.
-                let padded = u128::MAX >> (first + index);
-                let input = address & !padded | self.pad & padded;
-                *block = Array(input.to_be_bytes());
-            }
-            self.cipher.encrypt_blocks(&mut blocks);
-            for (index, block) in blocks.iter().enumerate() {
-                flips |= u128::from(block[0] >> 7) << (127 - first - index);
-            }
-        }
-        flips
-    }
-}
 
 /// A block of well-known addresses: its leading bits, their number, and whether the remaining bits
 /// are preserved.
@@ -114,57 +56,62 @@ const BLOCKS6: [Block; 4] = [
 /// Cache entries per IP version; a power of two.
 const CACHE: usize = 1 << 12;
 
-/// Anonymisation with a result cache.
-#[derive(Clone, Debug)]
+/// Anonymisation with a result cache. Addresses are 128-bit numbers; IPv4 addresses occupy the
+/// upper 32 bits.
+#[derive(Clone)]
 pub(super) struct Anonymizer {
-    pan: CryptoPan,
-    /// Whether to anonymise all addresses, as the published algorithm does.
+    cipher: Aes128,
+    /// Padding for the address bits that a cipher block omits.
+    pad: u128,
+    /// Whether to anonymise all addresses, as the published algorithm does: for each key, it is a
+    /// bijection that preserves the length of the common prefix of any two addresses.
     plain: bool,
-    cache4: Vec<(u32, u32)>,
-    cache6: Vec<(u128, u128)>,
+    /// Recent addresses and their replacements, by IP version.
+    caches: [Vec<(u128, u128)>; 2],
+}
+
+impl fmt::Debug for Anonymizer {
+    /// Omits the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Anonymizer").finish_non_exhaustive()
+    }
 }
 
 impl Anonymizer {
     pub fn new(key: &[u8; 32], plain: bool) -> Anonymizer {
+        let (halves, _) = key.as_chunks::<16>();
+        let cipher = Aes128::new(&Array(halves[0]));
+        let mut pad = Array(halves[1]);
+        cipher.encrypt_block(&mut pad);
         let mut anonymizer = Anonymizer {
-            pan: CryptoPan::new(key),
+            cipher,
+            pad: u128::from_be_bytes(pad.0),
             plain,
-            cache4: Vec::new(),
-            cache6: Vec::new(),
+            caches: Default::default(),
         };
-        anonymizer.cache4 = vec![(0, anonymizer.compute4(0)); CACHE];
-        anonymizer.cache6 = vec![(0, anonymizer.compute6(0)); CACHE];
+        for version in [IpVersion::V4, IpVersion::V6] {
+            let zero = (0, anonymizer.compute(version, 0));
+            anonymizer.caches[version as usize] = vec![zero; CACHE];
+        }
         anonymizer
     }
 
+    /// Returns the replacement of an address.
     #[inline]
-    pub fn v4(&mut self, address: u32) -> u32 {
-        let place = (address.wrapping_mul(0x9e37_79b9) as usize >> 20) % CACHE;
-        if self.cache4[place].0 != address {
-            self.cache4[place] = (address, self.compute4(address));
-        }
-        self.cache4[place].1
-    }
-
-    #[inline]
-    pub fn v6(&mut self, address: u128) -> u128 {
+    pub fn replacement(&mut self, version: IpVersion, address: u128) -> u128 {
         let word = (address >> 64) as u64 ^ (address as u64).rotate_left(32);
         let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % CACHE;
-        if self.cache6[place].0 != address {
-            self.cache6[place] = (address, self.compute6(address));
+        if self.caches[version as usize][place].0 != address {
+            self.caches[version as usize][place] = (address, self.compute(version, address));
         }
-        self.cache6[place].1
+        self.caches[version as usize][place].1
     }
 
-    fn compute4(&self, address: u32) -> u32 {
-        (self.compute(u128::from(address) << 96, &BLOCKS4, BATCH) >> 96) as u32
-    }
-
-    fn compute6(&self, address: u128) -> u128 {
-        self.compute(address, &BLOCKS6, 128)
-    }
-
-    fn compute(&self, address: u128, blocks: &[Block], bits: usize) -> u128 {
+    fn compute(&self, version: IpVersion, address: u128) -> u128 {
+        let blocks = match version {
+            IpVersion::V4 => &BLOCKS4,
+            IpVersion::V6 => &BLOCKS6,
+        };
         let common = |block: &Block| (block.start ^ address).leading_zeros();
         let kept = match blocks.iter().find(|block| common(block) >= block.prefix) {
             _ if self.plain => 0,
@@ -172,7 +119,27 @@ impl Anonymizer {
             None => 1 + blocks.iter().map(common).max().unwrap_or(0),
         };
         let may_change = u128::MAX.checked_shr(kept).unwrap_or(0);
-        address ^ self.pan.flips(address, bits) & may_change
+        address ^ self.flips(address, version.address_len() * 8) & may_change
+    }
+
+    /// Returns a mask of the bits to flip among the first `bits`. Each one depends on the key and
+    /// the preceding address bits.
+    fn flips(&self, address: u128, bits: usize) -> u128 {
+        let mut flips = 0;
+        for first in (0..bits).step_by(BATCH) {
+            let mut blocks = [Array([0; 16]); BATCH];
+            for (index, block) in blocks.iter_mut().enumerate() {
+                // Avoids shifting by 128 for the first bit.
+                let padded = u128::MAX >> (first + index);
+                let input = address & !padded | self.pad & padded;
+                *block = Array(input.to_be_bytes());
+            }
+            self.cipher.encrypt_blocks(&mut blocks);
+            for (index, block) in blocks.iter().enumerate() {
+                flips |= u128::from(block[0] >> 7) << (127 - first - index);
+            }
+        }
+        flips
     }
 }
 

@@ -148,7 +148,7 @@ impl Message<'_, '_> {
         let mask = ones(bits);
         let round = self.rewriting.about.round;
         let addresses = &mut self.rewriting.addresses;
-        let after = addresses.v6(before & mask, Role::Destination, round);
+        let after = addresses.changed(IpVersion::V6, before & mask, Role::Destination, round);
         let after = after & mask | before & !mask;
         field.copy_from_slice(&after.to_be_bytes()[..field.len()]);
     }

@@ -39,7 +39,6 @@ use rewriting::Rewriting;
 use unaltered::{Unaltered, UnalteredCounts};
 use workspace::Workspace;
 
-pub use anonymize::CryptoPan;
 pub use options::{
     AddressMap, AlterOptions, Anonymize, LoopAddresses, MacMap, MtuAction, PortMap, SidedMac,
     Truncated, TtlChange, parse_dscp,

@@ -8,7 +8,6 @@ use super::mac::Renamed;
 use super::options::{PortMap, Role};
 use super::renumber::Renumber;
 use super::unaltered::Unaltered;
-use crate::bytes::array_mut;
 use crate::checksum::Change;
 use crate::header::IpVersion;
 
@@ -46,33 +45,24 @@ impl Rewriting<'_> {
         role: Role,
     ) -> Change {
         let mut change = Change::NONE;
+        let len = version.address_len();
+        let Some(field) = frame.get_mut(at..at + len) else {
+            if at < frame.len() {
+                self.leave(Unaltered::Truncated);
+            }
+            return change;
+        };
+        let mut bytes = [0; 16];
+        bytes[..len].copy_from_slice(field);
+        let before = u128::from_be_bytes(bytes);
         let round = self.about.round;
-        match version {
-            IpVersion::V4 => {
-                if let Some(field) = array_mut(frame, at) {
-                    let before = u32::from_be_bytes(*field);
-                    let after = self.addresses.v4(before, role, round);
-                    if after != before {
-                        change.double(before, after);
-                        *field = after.to_be_bytes();
-                    }
-                    return change;
-                }
+        let after = self.addresses.changed(version, before, role, round);
+        if after != before {
+            match version {
+                IpVersion::V4 => change.double((before >> 96) as u32, (after >> 96) as u32),
+                IpVersion::V6 => change.long(before, after),
             }
-            IpVersion::V6 => {
-                if let Some(field) = array_mut(frame, at) {
-                    let before = u128::from_be_bytes(*field);
-                    let after = self.addresses.v6(before, role, round);
-                    if after != before {
-                        change.long(before, after);
-                        *field = after.to_be_bytes();
-                    }
-                    return change;
-                }
-            }
-        }
-        if at < frame.len() {
-            self.leave(Unaltered::Truncated);
+            field.copy_from_slice(&after.to_be_bytes()[..len]);
         }
         change
     }
