@@ -284,12 +284,6 @@ impl Cube {
         }
     }
 
-    pub fn holds(&self, key: &FrameKey) -> bool {
-        let mut words = self.mask.iter().zip(&self.value).zip(&key.words);
-        key.presence & self.asked == self.presence
-            && words.all(|((mask, value), word)| word & mask == *value)
-    }
-
     /// Whether some frame satisfies both.
     pub fn meets(&self, other: &Cube) -> bool {
         let mut words = (0..WORDS)

@@ -5,7 +5,7 @@ use alloc::string::String;
 use core::net::IpAddr;
 
 use super::grammar::MatcherError;
-use super::key::{Cube, FrameKey};
+use super::key::FrameKey;
 use crate::bridge::PortIndex;
 use crate::bytes::{left_aligned, ones};
 use crate::filter::Filter;
@@ -192,12 +192,6 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Whether a frame of `wire_len` bytes that starts with `frame` matches.
-    pub fn matches(&self, arrival: PortIndex, frame: &[u8], wire_len: u32) -> bool {
-        let key = FrameKey::of(arrival, frame, true, true);
-        Cube::of(self).holds(&key) && self.rest_matches(&key, frame, wire_len)
-    }
-
     /// Checks that some frame can match and that all numbers are in range. The filter is not
     /// analysed.
     ///
