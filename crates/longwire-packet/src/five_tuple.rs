@@ -63,33 +63,21 @@ impl fmt::Display for FiveTuple {
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;
-    use alloc::vec::Vec;
-    use core::net::Ipv6Addr;
+
+    use longwire_testbed::support::frames::{ethernet, ipv6, udp4};
 
     use super::*;
 
-    fn udp4(fragment: [u8; 2]) -> Vec<u8> {
-        let mut frame = alloc::vec![0; 12];
-        frame.extend([0x08, 0x00, 0x45, 0, 0, 28, 0, 1]);
-        frame.extend(fragment);
-        frame.extend([
-            64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x14, 0x51, 0, 8, 0, 0,
-        ]);
-        frame
-    }
-
     #[test]
     fn flows_are_printed_with_addresses_and_ports() {
-        let whole = udp4([0, 0]);
-        let mut six = alloc::vec![0; 12];
-        six.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 4, 58, 255]);
-        six.extend(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).octets());
-        six.extend(Ipv6Addr::LOCALHOST.octets());
-        six.extend([128, 0, 0, 0]);
+        let whole = udp4([10, 0, 0, 1], [10, 0, 0, 2], (40_000, 5_201), &[]);
+        let mut later = whole.clone();
+        later[21] = 5;
+        let six = ethernet(&[], 0x86dd, &ipv6(0, &[], 58, &[128, 0, 0, 0]));
         for (frame, name) in [
             (&whole, "udp 10.0.0.1:40000 > 10.0.0.2:5201"),
-            (&udp4([0, 5]), "udp 10.0.0.1 > 10.0.0.2"),
-            (&six, "icmp6 fd00::1 > ::1"),
+            (&later, "udp 10.0.0.1 > 10.0.0.2"),
+            (&six, "icmp6 2001:db8::1 > 2001:db8:9::2"),
         ] {
             let flow = FiveTuple::of(frame).map(|flow| flow.to_string());
             assert_eq!(flow.as_deref(), Some(name));

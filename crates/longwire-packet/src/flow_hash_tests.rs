@@ -1,27 +1,24 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet};
+
 use super::{FlowKeys, flow_hash};
 
-const A: [u8; 4] = [10, 0, 0, 1];
 const B: [u8; 4] = [10, 0, 0, 2];
 const C: [u8; 4] = [192, 168, 7, 9];
 const HTTP: [u8; 8] = [0xc0, 0x01, 0, 80, 0, 8, 0, 0];
 const DNS: [u8; 8] = [0xc0, 0x01, 0, 53, 0, 8, 0, 0];
 const UDP: u8 = 17;
 
-/// Returns an Ethernet frame with this type.
-fn ether(kind: u16, payload: &[u8]) -> Vec<u8> {
-    let macs = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-    [&macs[..], &kind.to_be_bytes(), payload].concat()
-}
-
 /// Returns an IPv4 packet with these flags and offset.
 fn v4_piece(fragment: u16, protocol: u8, to: [u8; 4], payload: &[u8]) -> Vec<u8> {
-    let len = (20 + payload.len() as u16).to_be_bytes();
-    let [high, low] = fragment.to_be_bytes();
-    let head = [0x45, 0, len[0], len[1], 0, 7, high, low, 64, protocol, 0, 0];
-    [&head[..], &A, &to, payload].concat()
+    let header = Ipv4 {
+        fragment,
+        destination: to,
+        ..PLAIN4
+    };
+    header.packet(protocol, payload)
 }
 
 fn v4(protocol: u8, to: [u8; 4], payload: &[u8]) -> Vec<u8> {
@@ -45,7 +42,7 @@ fn gre(flags: u16, kind: u16, fields: &[u8], payload: &[u8]) -> Vec<u8> {
 fn pppoe(protocol: &[u8], payload: &[u8]) -> Vec<u8> {
     let len = (protocol.len() + payload.len()) as u8;
     let packet = [&[0x11, 0, 0, 1, 0, len], protocol, payload].concat();
-    ether(0x8864, &packet)
+    ethernet(&[], 0x8864, &packet)
 }
 
 fn hash(frame: &[u8]) -> u64 {
@@ -66,19 +63,23 @@ fn looks_inside(name: &str, wrap: impl Fn(&[u8]) -> Vec<u8>) {
 
 #[test]
 fn fragments_of_a_datagram_are_one_flow() {
-    let whole = hash(&ether(0x0800, &v4(UDP, B, &HTTP)));
-    let first = hash(&ether(0x0800, &v4_piece(0x2000, UDP, B, &HTTP)));
-    let middle = hash(&ether(0x0800, &v4_piece(0x2003, UDP, B, &[9; 24])));
-    let last = hash(&ether(0x0800, &v4_piece(0x0006, UDP, B, &[3; 9])));
+    let whole = hash(&ethernet(&[], 0x0800, &v4(UDP, B, &HTTP)));
+    let first = hash(&ethernet(&[], 0x0800, &v4_piece(0x2000, UDP, B, &HTTP)));
+    let middle = hash(&ethernet(&[], 0x0800, &v4_piece(0x2003, UDP, B, &[9; 24])));
+    let last = hash(&ethernet(&[], 0x0800, &v4_piece(0x0006, UDP, B, &[3; 9])));
     assert_eq!((first, first), (middle, last));
     assert_ne!(first, whole, "a fragment has no ports");
-    let other = hash(&ether(0x0800, &v4_piece(0x0006, UDP, C, &[3; 9])));
+    let other = hash(&ethernet(&[], 0x0800, &v4_piece(0x0006, UDP, C, &[3; 9])));
     assert_ne!(first, other);
 
     let piece = |field: u16, payload: &[u8]| {
         let [high, low] = field.to_be_bytes();
         let header = [UDP, 0, high, low, 0, 0, 0, 7];
-        hash(&ether(0x86dd, &v6(0, 44, 2, &[&header, payload].concat())))
+        hash(&ethernet(
+            &[],
+            0x86dd,
+            &v6(0, 44, 2, &[&header, payload].concat()),
+        ))
     };
     assert_eq!(piece(1, &HTTP), piece(8, &[5; 8]));
     assert_eq!(piece(1, &HTTP), piece(1, &DNS));
@@ -89,7 +90,7 @@ fn ipv4_has_no_extension_headers() {
     for protocol in [0, 43, 44, 60] {
         let hashes = [HTTP, DNS].map(|ports| {
             let payload = [&[UDP, 0, 0, 0, 0, 0, 0, 0], &ports[..]].concat();
-            hash(&ether(0x0800, &v4(protocol, B, &payload)))
+            hash(&ethernet(&[], 0x0800, &v4(protocol, B, &payload)))
         });
         assert_eq!(hashes[0], hashes[1], "{protocol}");
     }
@@ -105,28 +106,32 @@ fn ipv6_flows_in_pppoe_are_distinguished() {
 
 #[test]
 fn flows_inside_tunnels_are_distinguished() {
-    looks_inside("plain", |packet| ether(0x0800, packet));
+    looks_inside("plain", |packet| ethernet(&[], 0x0800, packet));
     looks_inside("PPPoE", |packet| pppoe(&[0, 0x21], packet));
     looks_inside("PPPoE, compressed", |packet| pppoe(&[0x21], packet));
-    looks_inside("IP in IP", |packet| ether(0x0800, &v4(4, C, packet)));
-    looks_inside("IP in IPv6", |packet| ether(0x86dd, &v6(0, 4, 2, packet)));
+    looks_inside("IP in IP", |packet| {
+        ethernet(&[], 0x0800, &v4(4, C, packet))
+    });
+    looks_inside("IP in IPv6", |packet| {
+        ethernet(&[], 0x86dd, &v6(0, 4, 2, packet))
+    });
     for (flags, fields) in [(0u16, 0), (0x8000, 4), (0x2000, 4), (0xb000, 12)] {
         looks_inside("GRE", |packet| {
             let inner = gre(flags, 0x0800, &vec![1; fields], packet);
-            ether(0x0800, &v4(47, C, &inner))
+            ethernet(&[], 0x0800, &v4(47, C, &inner))
         });
     }
     looks_inside("Ethernet in GRE", |packet| {
-        let inner = ether(0x8100, &[&[0, 5, 0x08, 0x00], packet].concat());
-        ether(0x0800, &v4(47, C, &gre(0, 0x6558, &[], &inner)))
+        let inner = ethernet(&[], 0x8100, &[&[0, 5, 0x08, 0x00], packet].concat());
+        ethernet(&[], 0x0800, &v4(47, C, &gre(0, 0x6558, &[], &inner)))
     });
     looks_inside("PPTP", |packet| {
         let fields = [0, 20, 0, 9, 0, 0, 0, 1];
         let ppp = [&[0xff, 0x03, 0x00, 0x21], packet].concat();
-        ether(0x0800, &v4(47, C, &gre(0x3001, 0x880b, &fields, &ppp)))
+        ethernet(&[], 0x0800, &v4(47, C, &gre(0x3001, 0x880b, &fields, &ppp)))
     });
     looks_inside("VLAN", |packet| {
-        ether(0x8100, &[&[0x20, 5, 0x08, 0x00], packet].concat())
+        ethernet(&[], 0x8100, &[&[0x20, 5, 0x08, 0x00], packet].concat())
     });
 }
 
@@ -137,15 +142,18 @@ fn ports_are_found_after_ipv6_options() {
         let destination = [43, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let routing = [UDP, 0, 4, 0, 0, 0, 0, 0];
         let packet = [&hop[..], &destination, &routing, ports].concat();
-        hash(&ether(0x86dd, &v6(0, 0, 2, &packet)))
+        hash(&ethernet(&[], 0x86dd, &v6(0, 0, 2, &packet)))
     };
     assert_ne!(options(&HTTP), options(&DNS));
-    assert_eq!(options(&HTTP), hash(&ether(0x86dd, &v6(0, UDP, 2, &HTTP))));
+    assert_eq!(
+        options(&HTTP),
+        hash(&ethernet(&[], 0x86dd, &v6(0, UDP, 2, &HTTP)))
+    );
 }
 
 #[test]
 fn a_flow_label_replaces_the_ports() {
-    let of = |label, ports: &[u8]| hash(&ether(0x86dd, &v6(label, UDP, 2, ports)));
+    let of = |label, ports: &[u8]| hash(&ethernet(&[], 0x86dd, &v6(label, UDP, 2, ports)));
     assert_ne!(of(0, &HTTP), of(0, &DNS));
     assert_eq!(of(5, &HTTP), of(5, &DNS));
     assert_ne!(of(5, &HTTP), of(6, &HTTP));
@@ -156,19 +164,23 @@ fn a_flow_label_replaces_the_ports() {
 fn keys_tags_and_spis_separate_flows() {
     let keyed = |key: u8| {
         let inner = gre(0x2000, 0x0800, &[0, 0, 0, key], &v4(UDP, B, &HTTP));
-        hash(&ether(0x0800, &v4(47, C, &inner)))
+        hash(&ethernet(&[], 0x0800, &v4(47, C, &inner)))
     };
     assert_ne!(keyed(1), keyed(2));
     let called = |len: u8, call: u8| {
         let ppp = [&[0xff, 0x03, 0x00, 0x21], &v4(UDP, B, &HTTP)[..]].concat();
         let inner = gre(0x2001, 0x880b, &[0, len, 0, call], &ppp);
-        hash(&ether(0x0800, &v4(47, C, &inner)))
+        hash(&ethernet(&[], 0x0800, &v4(47, C, &inner)))
     };
     assert_ne!(called(20, 1), called(20, 2));
     assert_eq!(called(20, 1), called(60, 1));
     let tagged = |tag: u16| {
         let tag = [&tag.to_be_bytes()[..], &[0x08, 0x00]].concat();
-        hash(&ether(0x8100, &[&tag[..], &v4(UDP, B, &HTTP)].concat()))
+        hash(&ethernet(
+            &[],
+            0x8100,
+            &[&tag[..], &v4(UDP, B, &HTTP)].concat(),
+        ))
     };
     assert_ne!(tagged(5), tagged(6));
     assert_ne!(tagged(5), tagged(0x2005));
@@ -177,7 +189,7 @@ fn keys_tags_and_spis_separate_flows() {
         let with_spi = |spi: u8| {
             let mut header = [0; 12];
             header[at + 3] = spi;
-            hash(&ether(0x0800, &v4(protocol, B, &header)))
+            hash(&ethernet(&[], 0x0800, &v4(protocol, B, &header)))
         };
         assert_ne!(with_spi(1), with_spi(2), "{protocol}");
     }
@@ -185,13 +197,13 @@ fn keys_tags_and_spis_separate_flows() {
 
 #[test]
 fn frames_without_ip_are_a_flow_per_address_pair_and_type() {
-    let arp = ether(0x0806, &[1; 28]);
-    assert_eq!(hash(&arp), hash(&ether(0x0806, &[2; 28])));
-    assert_ne!(hash(&arp), hash(&ether(0x88cc, &[1; 28])));
+    let arp = ethernet(&[], 0x0806, &[1; 28]);
+    assert_eq!(hash(&arp), hash(&ethernet(&[], 0x0806, &[2; 28])));
+    assert_ne!(hash(&arp), hash(&ethernet(&[], 0x88cc, &[1; 28])));
     // PPP link control and MPLS, which Linux does not dissect.
     let ppp = |payload| hash(&pppoe(&[0xc0, 0x21], &[payload]));
     assert_eq!(ppp(1), ppp(2));
-    let mpls = |packet: &[u8]| hash(&ether(0x8847, &[&[0, 1, 1, 64], packet].concat()));
+    let mpls = |packet: &[u8]| hash(&ethernet(&[], 0x8847, &[&[0, 1, 1, 64], packet].concat()));
     assert_eq!(mpls(&v4(UDP, B, &HTTP)), mpls(&v4(UDP, C, &DNS)));
     let mut other = arp.clone();
     other[11] = 9;
@@ -201,7 +213,7 @@ fn frames_without_ip_are_a_flow_per_address_pair_and_type() {
 #[test]
 fn truncated_and_malformed_frames_have_a_hash() {
     let inner = gre(0xb000, 0x0800, &[1; 12], &v4(4, C, &v4(UDP, B, &HTTP)));
-    let frame = ether(0x0800, &v4(47, C, &inner));
+    let frame = ethernet(&[], 0x0800, &v4(47, C, &inner));
     for len in 0..=frame.len() {
         hash(&frame[..len]);
     }
@@ -209,7 +221,7 @@ fn truncated_and_malformed_frames_have_a_hash() {
     for _ in 0..200 {
         nested = v4(4, C, &nested);
     }
-    hash(&ether(0x0800, &nested));
+    hash(&ethernet(&[], 0x0800, &nested));
 }
 
 #[test]
@@ -224,7 +236,7 @@ fn plain_packets_have_the_keys_that_dissection_finds() {
         v4_piece(0x0001, UDP, B, &HTTP),
     ];
     let plain = packets.map(|packet| {
-        let frame = ether(0x0800, &packet);
+        let frame = ethernet(&[], 0x0800, &packet);
         let plain = FlowKeys::of_plain(&frame);
         let dissected = FlowKeys::dissected(&frame);
         plain.map(|plain| assert_eq!(plain, dissected)).is_some()

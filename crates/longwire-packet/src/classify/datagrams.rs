@@ -56,29 +56,24 @@ impl DatagramPorts {
 mod tests {
     use alloc::vec::Vec;
 
+    use longwire_testbed::support::frames::{ethernet, ipv6, udp4};
+
     use super::DatagramPorts;
 
     /// Returns a fragment of a UDP datagram from port 5000 to `port`.
     fn v4(number: u16, field: u16, port: u16) -> Vec<u8> {
-        let (number, field) = (number.to_be_bytes(), field.to_be_bytes());
-        let ends = [64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
-        frame(
-            &[&[0x08, 0x00, 0x45, 0, 0, 28], &number, &field, &ends],
-            port,
-        )
-    }
-
-    fn frame(headers: &[&[u8]], port: u16) -> Vec<u8> {
-        let ports = [5_000u16.to_be_bytes(), port.to_be_bytes()].concat();
-        [&[0; 12], &headers.concat()[..], &ports, &[0, 8, 0, 0]].concat()
+        let mut frame = udp4([10, 0, 0, 1], [10, 0, 0, 2], (5_000, port), &[]);
+        frame[18..20].copy_from_slice(&number.to_be_bytes());
+        frame[20..22].copy_from_slice(&field.to_be_bytes());
+        frame
     }
 
     fn v6(number: u8, field: u16, port: u16) -> Vec<u8> {
-        // Hop-by-hop options precede the fragment header.
-        let header = [0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 0, 64];
-        let options = [44, 0, 1, 4, 0, 0, 0, 0, 17, 0];
-        let fragment = [&field.to_be_bytes()[..], &[0, 0, 0, number]].concat();
-        frame(&[&header, &[0xfd; 32], &options, &fragment], port)
+        let [high, low] = field.to_be_bytes();
+        let fragment = [0, 0, high, low, 0, 0, 0, number];
+        let headers: [(u8, &[u8]); 2] = [(0, &[0, 0, 1, 4, 0, 0, 0, 0]), (44, &fragment)];
+        let datagram = udp4([0; 4], [0; 4], (5_000, port), &[]).split_off(34);
+        ethernet(&[], 0x86dd, &ipv6(0, &headers, 17, &datagram))
     }
 
     #[test]
