@@ -18,24 +18,13 @@ const BACK: &str = "map=11.0.0.0/8=10.0.0.0/8 map=198.51.100.0/24=192.0.2.0/24 \
     map=ff05::2:0/112=ff05::1:0/112";
 
 /// A row of `scapy.txt`: kind, name, frame before, frame after.
-struct Row {
-    kind: &'static str,
-    name: &'static str,
-    before: Vec<u8>,
-    after: Vec<u8>,
-}
+type Row = (&'static str, &'static str, Vec<u8>, Vec<u8>);
 
-fn scapy() -> Vec<Row> {
+fn scapy() -> impl Iterator<Item = Row> {
     let row = |[kind, name, before, after]: [&'static str; 4]| {
-        let (before, after) = (bytes_of(before), bytes_of(after));
-        Row {
-            kind,
-            name,
-            before,
-            after,
-        }
+        (kind, name, bytes_of(before), bytes_of(after))
     };
-    rows(include_str!("scapy.txt")).map(row).collect()
+    rows(include_str!("scapy.txt")).map(row)
 }
 
 fn unaltered(alterations: &Alterations) -> Vec<(&'static str, u64)> {
@@ -46,13 +35,7 @@ fn unaltered(alterations: &Alterations) -> Vec<(&'static str, u64)> {
 
 #[test]
 fn addresses_are_rewritten_as_scapy_would() {
-    for Row {
-        kind,
-        name,
-        before,
-        after,
-    } in scapy()
-    {
+    for (kind, name, before, after) in scapy() {
         let inner = if kind == "tunnel" { " inner" } else { "" };
         for (maps, before, after) in [(FORWARD, &before, &after), (BACK, &after, &before)] {
             let (taken, alterations) = one(&format!("{maps}{inner}"), before, before.len());
@@ -66,7 +49,7 @@ fn addresses_are_rewritten_as_scapy_would() {
 /// Valid checksums stay valid; recomputing them over wrong bytes would break them.
 #[test]
 fn valid_checksums_are_not_repaired() {
-    for Row { name, before, .. } in scapy() {
+    for (_, name, before, _) in scapy() {
         let (taken, alterations) = one("fix-checksums inner", &before, before.len());
         assert_eq!(taken, before, "{name}");
         for counter in ["checksums_fixed", "checksums_unknown", "lengths_fixed"] {
@@ -83,11 +66,8 @@ fn checksums_cover_the_home_address() {
     // Before the option: nothing, one byte of padding, several bytes, or another option.
     let padded: [&[u8]; 5] = [&[], &[0; 4], &[1, 2, 0, 0], &[0x3e, 2, 9, 9], &[0, 1, 1, 0]];
     for before in padded {
-        let after: &[u8] = if before.is_empty() {
-            &[1, 2, 0, 0]
-        } else {
-            &[]
-        };
+        let padding = [1, 2, 0, 0];
+        let after = if before.is_empty() { &padding[..] } else { &[] };
         let header = [&[0, 2], before, &[0xc9, 16], &HOME, after].concat();
         let segment = transport(6, 17, (40_000, 53), 0, b"at home?");
         let hop_by_hop: (u8, &[u8]) = (0, &[0, 0, 1, 4, 0, 0, 0, 0]);
@@ -128,10 +108,7 @@ fn innermost(frame: &[u8]) -> Option<(usize, bool)> {
 #[test]
 fn invalid_checksums_are_repaired_inside_tunnels() {
     let mut repaired = 0;
-    for Row {
-        kind, name, before, ..
-    } in scapy()
-    {
+    for (kind, name, before, _) in scapy() {
         let wanted = match kind {
             "tunnel" => "fix-checksums inner",
             "link" if name != "ipcp" && name != "rarp" => "fix-checksums",
@@ -167,7 +144,7 @@ fn no_address_escapes_anonymisation() {
         &SOURCE6[..4],
         &[0, 0, 0, 0, 0, 1, 0, 3],
     ];
-    for Row { name, before, .. } in scapy() {
+    for (_, name, before, _) in scapy() {
         let frame = altered("anonymize=,plain inner", &before);
         for address in known {
             let found = frame.windows(address.len()).any(|bytes| bytes == address);
@@ -180,7 +157,7 @@ fn no_address_escapes_anonymisation() {
 /// anonymised, the frame is dropped.
 #[test]
 fn tunnels_are_unchanged_and_counted() {
-    for Row { name, before, .. } in scapy().into_iter().filter(|row| row.kind == "tunnel") {
+    for (_, name, before, _) in scapy().filter(|row| row.0 == "tunnel") {
         let (taken, alterations) = one(FORWARD, &before, before.len());
         assert_ne!(taken, before, "{name}");
         assert_eq!(unaltered(&alterations), [("unaltered_tunnel", 1)], "{name}");
@@ -201,7 +178,7 @@ fn tunnels_are_unchanged_and_counted() {
 
 #[test]
 fn class_and_ttl_are_written_after_any_link_header() {
-    for Row { name, before, .. } in scapy().into_iter().filter(|row| row.kind == "link") {
+    for (_, name, before, _) in scapy().filter(|row| row.0 == "link") {
         let Some((ip_at, is_v6)) = innermost(&before) else {
             continue;
         };
