@@ -160,12 +160,8 @@ pub(super) fn refusal(link_type: u32) -> String {
     )
 }
 
-/// Content of a record.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Found {
-    Frame(Place),
-    LeftOut(LeftOut),
-}
+/// A frame, or the reason why a record is skipped.
+pub(super) type Found = Result<Place, LeftOut>;
 
 /// A frame's position in the buffer, and its properties.
 #[derive(Clone, Copy, Debug)]

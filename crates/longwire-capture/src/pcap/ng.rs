@@ -291,7 +291,7 @@ impl Ng {
                 self.refused = Some(link_type);
             }
             self.skip_block(source, len, packet.data_at as u32);
-            return Ok(Found::LeftOut(reason));
+            return Ok(Err(reason));
         };
         self.whole_block(source, len)?;
         if let Some(ticks) = packet.ticks {
@@ -306,7 +306,7 @@ impl Ng {
         let at = source.consume(len as usize) + packet.data_at;
         let stamp = self.last_stamp;
         let place = Place::new(stamp, at, captured, packet.original, fcs_len);
-        Ok(Found::Frame(place.framed(framing).on(number)))
+        Ok(Ok(place.framed(framing).on(number)))
     }
 
     /// Reads the fields that precede the data in a packet block.

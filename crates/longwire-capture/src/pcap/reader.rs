@@ -9,7 +9,7 @@ use longwire_engine::Nanos;
 use super::ahead::{Batches, Depth};
 use super::classic::Classic;
 use super::counts::{LeftOut, RecordCounts};
-use super::link_type::{Found, Framing, Place};
+use super::link_type::{Framing, Place};
 use super::ng::{self, Ng};
 use super::payload::ETHERNET_LEN;
 use super::source::{FillResult, Source, Stop};
@@ -306,7 +306,10 @@ impl CaptureReader {
         }
         loop {
             let found = match &mut self.format {
-                Some(format) => format.advance(&mut self.source),
+                Some(Format::Classic(classic)) => {
+                    classic.advance(&mut self.source).map(|place| place.map(Ok))
+                }
+                Some(Format::Ng(ng)) => ng.advance(&mut self.source),
                 None => match Format::recognise(&mut self.source, self.interface.as_deref()) {
                     Ok(format) => {
                         self.format = Some(format);
@@ -316,14 +319,13 @@ impl CaptureReader {
                 },
             };
             match found {
-                Ok(Some(Found::Frame(place))) => match self.convert(place) {
+                Ok(Some(found)) => match found.and_then(|place| self.convert(place)) {
                     Ok(place) => {
                         self.current = Some(place);
                         return Ok(Step::Frame);
                     }
                     Err(reason) => self.counts.leave_out(reason),
                 },
-                Ok(Some(Found::LeftOut(reason))) => self.counts.leave_out(reason),
                 Ok(None) => {
                     self.over = true;
                     return Ok(Step::End);
@@ -428,13 +430,5 @@ impl Format {
             }
             _ => format!("neither pcap nor pcapng: starts with {a:02x} {b:02x} {c:02x} {d:02x}"),
         })
-    }
-
-    /// Advances to the next frame.
-    fn advance(&mut self, source: &mut Source) -> Result<Option<Found>, Stop> {
-        match self {
-            Format::Classic(classic) => Ok(classic.advance(source)?.map(Found::Frame)),
-            Format::Ng(ng) => ng.advance(source),
-        }
     }
 }
