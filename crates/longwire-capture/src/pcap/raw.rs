@@ -31,7 +31,8 @@ pub(super) struct Raw {
     fetched: u64,
     /// Whether a read reached the end of the input.
     pub(super) ran_out: bool,
-    fault: Option<io::Error>,
+    /// The last read error reported by the system; decoders only report that an error occurred.
+    pub(super) fault: Option<io::Error>,
 }
 
 impl Raw {
@@ -62,12 +63,6 @@ impl Raw {
             ran_out: false,
             fault: None,
         }
-    }
-
-    /// Takes the last read error reported by the system; decoders only report that an error
-    /// occurred.
-    pub(super) fn take_fault(&mut self) -> Option<io::Error> {
-        self.fault.take()
     }
 
     /// Whether the input can be read again from its beginning.

@@ -111,7 +111,7 @@ impl Input {
                 Stage::Passing => return Ok(0),
                 Stage::Plain(raw) => {
                     let result = raw.read(buffer);
-                    return result.map_err(|error| Stop::Io(raw.take_fault().unwrap_or(error)));
+                    return result.map_err(|error| Stop::Io(raw.fault.take().unwrap_or(error)));
                 }
                 Stage::Gzip(decoder) => {
                     let len = buffer.len().min(GZIP_STEP);
@@ -187,7 +187,7 @@ impl Input {
     fn damaged(&mut self, reason: &str) -> Stop {
         let packing = self.packing.map_or(String::new(), |p| p.to_string());
         let mut raw = self.take_raw();
-        if let Some(error) = raw.take_fault() {
+        if let Some(error) = raw.fault.take() {
             return Stop::Io(error);
         }
         let offset = raw.taken;
@@ -203,7 +203,7 @@ impl Input {
         match &self.stage {
             Stage::Between(raw) | Stage::Plain(raw) => Some(raw),
             Stage::Gzip(decoder) => Some(decoder.get_ref()),
-            Stage::Zstd(decoder) => Some(decoder.get_ref()),
+            Stage::Zstd(decoder) => Some(&decoder.raw),
             Stage::Lz4(decoder) => Some(decoder.get_ref()),
             Stage::Passing => None,
         }
@@ -213,7 +213,7 @@ impl Input {
         match std::mem::replace(&mut self.stage, Stage::Passing) {
             Stage::Between(raw) | Stage::Plain(raw) => raw,
             Stage::Gzip(decoder) => decoder.into_inner(),
-            Stage::Zstd(decoder) => decoder.into_inner(),
+            Stage::Zstd(decoder) => decoder.raw,
             Stage::Lz4(decoder) => decoder.into_inner(),
             // Only after an error, when no more data is read.
             Stage::Passing => Raw::of(Box::new(io::empty())),

@@ -148,7 +148,7 @@ impl CaptureWriter {
         bytes: &[u8],
         wire_len: u32,
     ) -> Result<(), CaptureError> {
-        self.gather_on(interface, stamp, bytes, wire_len)?;
+        self.gather(interface, stamp, bytes, wire_len)?;
         if self.gathered() >= self.full_at {
             self.pass_on()?;
         }
@@ -208,23 +208,13 @@ impl CaptureWriter {
         self.buffer.len() - self.written
     }
 
-    /// Like [`CaptureWriter::write`], but only buffers the frame, to be written by
+    /// Like [`CaptureWriter::write_on`], but only buffers the frame, to be written by
     /// [`CaptureWriter::drain`] or [`CaptureWriter::flush`].
     ///
     /// # Errors
     /// A frame above 256 KiB; a time after 2106 in classic pcap.
     #[inline]
     pub fn gather(
-        &mut self,
-        stamp: Nanos,
-        bytes: &[u8],
-        wire_len: u32,
-    ) -> Result<(), CaptureError> {
-        self.gather_on(0, stamp, bytes, wire_len)
-    }
-
-    #[inline]
-    fn gather_on(
         &mut self,
         interface: u32,
         stamp: Nanos,

@@ -17,7 +17,7 @@ const WINDOW_MAX: u64 = 128 * 1024 * 1024;
 /// A frame being decompressed.
 pub(super) struct Zstd {
     decoder: FrameDecoder,
-    raw: Raw,
+    pub(super) raw: Raw,
     begun: bool,
     /// Whether decoding has ended, at the end of the frame or with an error.
     closed: bool,
@@ -35,14 +35,6 @@ impl Zstd {
             closed: false,
             fault: None,
         }
-    }
-
-    pub(super) fn get_ref(&self) -> &Raw {
-        &self.raw
-    }
-
-    pub(super) fn into_inner(self) -> Raw {
-        self.raw
     }
 
     /// Reads some bytes; returns 0 at the frame's end.

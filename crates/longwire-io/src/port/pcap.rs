@@ -240,7 +240,8 @@ impl TxPort for PcapTx {
         }
         let stamp = self.epoch.saturating_add(frame.release);
         let wire_len = frame.wire_len.max(frame.bytes.len() as u32);
-        if self.writer.gather(stamp, frame.bytes, wire_len).is_err() {
+        let gathered = self.writer.gather(0, stamp, frame.bytes, wire_len);
+        if gathered.is_err() {
             return PushResult::Refused;
         }
         self.unsent += 1;
