@@ -13,38 +13,22 @@ use crate::edit::{self, Repair};
 use crate::header::protocol::{ICMP, ICMP6, IGMP, SCTP, TCP, UDP};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Source of missing payload bytes.
-pub(super) enum Payload<'a> {
-    Zeros,
-    Random(Stream),
-    Pattern(&'a [u8]),
-}
-
-impl Payload<'_> {
-    /// Creates the payload for frame `number`.
-    pub fn new(options: &AlterOptions, number: u64) -> Payload<'_> {
-        match &options.truncated {
-            Truncated::Random => Payload::Random(Stream::of_seed(absorb(options.seed, number))),
-            Truncated::Pattern(bytes) => Payload::Pattern(bytes),
-            Truncated::Zeros | Truncated::Keep | Truncated::Skip => Payload::Zeros,
-        }
-    }
-
-    fn write(self, bytes: &mut [u8]) {
-        match self {
-            Payload::Zeros => bytes.fill(0),
-            Payload::Random(mut stream) => {
-                for eight in bytes.chunks_mut(8) {
-                    let random = stream.next_u64().to_le_bytes();
-                    eight.copy_from_slice(&random[..eight.len()]);
-                }
-            }
-            Payload::Pattern(pattern) => {
-                for part in bytes.chunks_mut(pattern.len().max(1)) {
-                    part.copy_from_slice(&pattern[..part.len()]);
-                }
+/// Writes the missing payload of frame `number`.
+fn write_payload(bytes: &mut [u8], options: &AlterOptions, number: u64) {
+    match &options.truncated {
+        Truncated::Random => {
+            let mut stream = Stream::of_seed(absorb(options.seed, number));
+            for eight in bytes.chunks_mut(8) {
+                let random = stream.next_u64().to_le_bytes();
+                eight.copy_from_slice(&random[..eight.len()]);
             }
         }
+        Truncated::Pattern(pattern) => {
+            for part in bytes.chunks_mut(pattern.len().max(1)) {
+                part.copy_from_slice(&pattern[..part.len()]);
+            }
+        }
+        Truncated::Zeros | Truncated::Keep | Truncated::Skip => bytes.fill(0),
     }
 }
 
@@ -107,8 +91,8 @@ pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
 pub(super) fn fill(
     frame: &mut Workspace,
     len: usize,
-    payload: Payload<'_>,
-    inner: bool,
+    options: &AlterOptions,
+    number: u64,
     counts: &mut Counts,
 ) {
     let captured = frame.len();
@@ -121,7 +105,7 @@ pub(super) fn fill(
             counts.cut_in_headers += 1;
             return;
         }
-        _ => return payload.write(&mut frame[captured..]),
+        _ => return write_payload(&mut frame[captured..], options, number),
     };
     let end = set_packet_len(frame, &ip);
     // Missing IPv4 options are zero, which ends the option list. IPv6 extension headers are parsed
@@ -138,12 +122,12 @@ pub(super) fn fill(
     counts.cut_in_headers += u64::from(captured < headers_end);
     let starts = captured.max(headers_end);
     if starts < end {
-        payload.write(&mut frame[starts..end]);
+        write_payload(&mut frame[starts..end], options, number);
     }
     if transport.protocol == SCTP && transport.piece == Piece::Whole {
         complete_chunks(&mut frame[..end], captured, transport.at);
     }
-    let repair = repair(frame, &ip, inner, 0);
+    let repair = repair(frame, &ip, options.inner, 0);
     counts.checksums_unknown += u64::from(repair.unknown);
 }
 

@@ -186,17 +186,15 @@ impl Alterations {
             _ => 0,
         };
         self.frame.load(bytes, self.growth);
-        let inner = self.options.inner;
         if is_cut && self.options.truncated != Truncated::Keep {
             if wire_len <= FRAME_MAX {
-                let payload = fill::Payload::new(&self.options, about.number);
-                let len = wire_len as usize;
-                fill::fill(&mut self.frame, len, payload, inner, &mut self.counts);
+                let (frame, len) = (&mut self.frame, wire_len as usize);
+                fill::fill(frame, len, &self.options, about.number, &mut self.counts);
             } else {
                 self.counts.too_long += 1
             }
         } else if self.options.fix_checksums && !is_cut {
-            fill::fix_checksums(&mut self.frame, inner, &mut self.counts);
+            fill::fix_checksums(&mut self.frame, self.options.inner, &mut self.counts);
         }
         let loaded = self.frame.len();
         if let Some(reason) = self.rewrite(side, &about) {
