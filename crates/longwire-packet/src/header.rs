@@ -382,7 +382,7 @@ fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     None
 }
 
-/// Iterates over IPv4 options as offsets and bytes.
+/// Iterates over IPv4 or TCP options, which are encoded alike, as offsets and bytes.
 pub(crate) struct Options4<'a>(pub &'a [u8], pub usize);
 
 impl<'a> Iterator for Options4<'a> {

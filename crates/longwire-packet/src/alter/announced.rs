@@ -4,7 +4,7 @@ use super::options::Role;
 use super::rewriting::Rewriting;
 use crate::bytes::array;
 use crate::checksum::{Change, sum_words};
-use crate::header::IpVersion;
+use crate::header::{IpVersion, Options4};
 
 /// Rewrites addresses in the chunks of the SCTP packet at `at` (RFC 9260, section 3.3.2; RFC 5061).
 /// Returns whether any address changed.
@@ -72,27 +72,24 @@ pub(super) fn multipath_tcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at:
     let mut change = Change::NONE;
     let words = frame.get(at + 12).map_or(0, |byte| usize::from(byte >> 4));
     let (start, end) = (at + 20, frame.len().min(at + 4 * words));
-    let mut option = start;
-    while let Some([kind, rest @ ..]) = frame.get(option..end) {
-        let len = match (kind, rest) {
-            (1, _) => 1,
-            (2.., [len, ..]) if *len >= 2 => usize::from(*len),
-            _ => break,
+    let mut next = 0;
+    loop {
+        let options = frame.get(start..end).unwrap_or(&[]);
+        let Some((at, option)) = Options4(options, next).next() else {
+            return change;
         };
-        let is_address =
-            *kind == MULTIPATH && rest.get(1).is_some_and(|byte| byte >> 4 == ADD_ADDRESS);
+        next = at + option.len();
         // With or without port and HMAC.
-        let version = match len {
-            8 | 10 | 16 | 18 => Some(IpVersion::V4),
-            20 | 22 | 28 | 30 => Some(IpVersion::V6),
+        let version = match (option, option.len()) {
+            ([MULTIPATH, _, third, ..], _) if third >> 4 != ADD_ADDRESS => None,
+            ([MULTIPATH, ..], 8 | 10 | 16 | 18) => Some(IpVersion::V4),
+            ([MULTIPATH, ..], 20 | 22 | 28 | 30) => Some(IpVersion::V6),
             _ => None,
         };
-        if let Some(version) = version.filter(|_| is_address) {
+        if let Some(version) = version {
             let before = sum_words(&frame[start..end]);
-            _ = rewriting.address(frame, option + 4, version, Role::Source);
+            _ = rewriting.address(frame, start + at + 4, version, Role::Source);
             change.sums(before, sum_words(&frame[start..end]));
         }
-        option += len;
     }
-    change
 }

@@ -12,7 +12,7 @@ use crate::checksum::{Change, sum_words};
 use crate::edit;
 use crate::flow::{Ends, ports};
 use crate::header::protocol::{TCP, UDP};
-use crate::header::{IpHeader, Piece, Transport};
+use crate::header::{IpHeader, Options4, Piece, Transport};
 
 /// Maximum number of RTP streams.
 const STREAMS_MAX: usize = 4_096;
@@ -192,29 +192,22 @@ fn tcp_options(options: &mut [u8], back: u32, elapsed: u32, acknowledges: bool) 
     const TIMESTAMPS: u8 = 8;
     // The caller computes the change from sums before and after.
     let mut unused = Change::NONE;
-    let mut at = 0;
-    while let Some(kind) = options.get(at).copied() {
-        let len = match (kind, options.get(at + 1)) {
-            (0, _) => return,
-            (1, _) => 1,
-            (_, Some(len)) if *len >= 2 => usize::from(*len),
-            _ => return,
-        };
-        if let Some(body) = options.get_mut(at + 2..at + len) {
-            match kind {
-                SACK => body
-                    .chunks_exact_mut(4)
-                    .for_each(|edge| add(&mut unused, edge, back)),
-                TIMESTAMPS if body.len() == 8 => {
-                    add(&mut unused, &mut body[..4], elapsed);
-                    if acknowledges {
-                        add(&mut unused, &mut body[4..], elapsed);
-                    }
+    let mut next = 0;
+    while let Some((at, option)) = Options4(options, next).next() {
+        let kind = option[0];
+        next = at + option.len();
+        match (kind, options.get_mut(at + 2..next)) {
+            (SACK, Some(body)) => body
+                .chunks_exact_mut(4)
+                .for_each(|edge| add(&mut unused, edge, back)),
+            (TIMESTAMPS, Some(body)) if body.len() == 8 => {
+                add(&mut unused, &mut body[..4], elapsed);
+                if acknowledges {
+                    add(&mut unused, &mut body[4..], elapsed);
                 }
-                _ => {}
             }
+            _ => {}
         }
-        at += len;
     }
 }
 
