@@ -2,7 +2,7 @@
 //! every text is either parsed or rejected.
 
 use alloc::boxed::Box;
-use alloc::format;
+use alloc::{format, vec};
 
 use super::arithmetic::{continues, relation};
 use super::facts::{Node, Test};
@@ -29,21 +29,27 @@ pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
 
 impl Parser<'_> {
     fn any(&mut self, depth: u32) -> Result<Node, FilterError> {
-        let mut filters = alloc::vec![self.all(depth)?];
-        while self.take_if(&["or", "||"]) {
-            filters.push(self.all(depth)?);
-        }
-        Ok(joined(filters, Node::Any))
+        self.alternatives(|parser| parser.one(depth))
     }
 
-    fn all(&mut self, depth: u32) -> Result<Node, FilterError> {
-        let outside = self.vlans;
-        let mut filters = alloc::vec![self.one(depth)?];
-        while self.take_if(&["and", "&&"]) {
-            filters.push(self.one(depth)?);
+    /// Parses operands joined by `and` and `or`.
+    pub(super) fn alternatives(
+        &mut self,
+        mut operand: impl FnMut(&mut Self) -> Result<Node, FilterError>,
+    ) -> Result<Node, FilterError> {
+        let mut any = vec![];
+        loop {
+            let outside = self.vlans;
+            let mut all = vec![operand(self)?];
+            while self.take_if(&["and", "&&"]) {
+                all.push(operand(self)?);
+            }
+            self.vlans = outside;
+            any.push(joined(all, Node::All));
+            if !self.take_if(&["or", "||"]) {
+                return Ok(joined(any, Node::Any));
+            }
         }
-        self.vlans = outside;
-        Ok(joined(filters, Node::All))
     }
 
     fn one(&mut self, depth: u32) -> Result<Node, FilterError> {

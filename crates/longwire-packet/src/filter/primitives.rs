@@ -9,7 +9,7 @@ use super::arithmetic::relation;
 use super::expression::{Expression, IpNumber};
 use super::facts::{ARP, Carrier, Group, Node, RARP, Relation, Side, Test};
 use super::names;
-use super::parser::{FilterError, Parser, joined};
+use super::parser::{FilterError, Parser};
 use super::values::{Net, code_point, hexadecimal, mac, number};
 use crate::header::IpVersion;
 
@@ -164,22 +164,9 @@ or 'ether broadcast'";
     fn values(&mut self, qualifier: &Qualifier, depth: u32) -> Result<Node, FilterError> {
         self.check_depth(depth)?;
         self.take();
-        let mut any = vec![];
-        loop {
-            let mut all = vec![];
-            loop {
-                all.push(self.one_value(qualifier, depth)?);
-                if !self.take_if(&["and", "&&"]) {
-                    break;
-                }
-            }
-            any.push(joined(all, Node::All));
-            if !self.take_if(&["or", "||"]) {
-                break;
-            }
-        }
+        let values = self.alternatives(|parser| parser.one_value(qualifier, depth))?;
         self.close(")")?;
-        Ok(joined(any, Node::Any))
+        Ok(values)
     }
 
     fn one_value(&mut self, qualifier: &Qualifier, depth: u32) -> Result<Node, FilterError> {
