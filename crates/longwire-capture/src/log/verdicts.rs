@@ -1,6 +1,6 @@
 //! The log of a run or simulation, which joins each verdict with its frame's arrival data.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use longwire_engine::{Bytes, Delivery, DropReason, FrameMeta, Nanos, Packets, Verdict};
 
@@ -10,17 +10,9 @@ use super::{Fate, LogError, Name, Row, RowSink};
 #[derive(Debug)]
 pub struct VerdictLog {
     sinks: Vec<Box<dyn RowSink>>,
-    links: Vec<OpenFrames>,
+    /// Each link's name, and its frames that await a verdict.
+    links: Vec<(Name, BTreeMap<Number, OpenFrame>)>,
     reasons: [Name; DropReason::ALL.len()],
-}
-
-/// A link's frames awaiting a verdict, by number.
-#[derive(Debug)]
-struct OpenFrames {
-    link: Name,
-    /// Number of the first frame.
-    first: u64,
-    frames: VecDeque<Option<OpenFrame>>,
 }
 
 /// A frame's arrival data and its deliveries so far.
@@ -44,9 +36,10 @@ impl VerdictLog {
         sinks: Vec<Box<dyn RowSink>>,
         links: impl IntoIterator<Item = &'a str>,
     ) -> VerdictLog {
+        let links = links.into_iter();
         VerdictLog {
             sinks,
-            links: links.into_iter().map(OpenFrames::of).collect(),
+            links: links.map(|link| (link.into(), BTreeMap::new())).collect(),
             reasons: DropReason::ALL.map(|reason| Name::from(reason.name())),
         }
     }
@@ -70,22 +63,16 @@ impl VerdictLog {
         // Links added during the run have numbers instead of names.
         while self.links.len() <= link {
             let name = format!("link-{}", self.links.len());
-            self.links.push(OpenFrames::of(&name));
+            self.links.push((name.as_str().into(), BTreeMap::new()));
         }
-        let link = &mut self.links[link];
-        if link.frames.is_empty() {
-            link.first = number;
-        }
-        while link.first + (link.frames.len() as u64) < number {
-            link.frames.push_back(None);
-        }
-        link.frames.push_back(Some(OpenFrame {
+        let open = OpenFrame {
             frame,
             queue,
             copies: 0,
             ecn_marked: false,
             corrupted: false,
-        }));
+        };
+        self.links[link].1.insert(number, open);
     }
 
     /// Writes the row for a verdict on an offered frame.
@@ -98,11 +85,10 @@ impl VerdictLog {
         number: Number,
         verdict: &Verdict,
     ) -> Result<(), LogError> {
-        let Some(frames) = self.links.get_mut(link) else {
+        let Some((name, frames)) = self.links.get_mut(link) else {
             return Ok(());
         };
-        let name = frames.link.clone();
-        let Some(open) = frames.get_mut(number) else {
+        let Some(open) = frames.get_mut(&number) else {
             return Ok(());
         };
         let mut more = false;
@@ -118,10 +104,10 @@ impl VerdictLog {
                 (Some(delivery), None)
             }
         };
-        let row = row(number, name, open, delivery, reason);
+        let row = row(number, name.clone(), open, delivery, reason);
         open.copies = open.copies.saturating_add(1);
         if !more {
-            frames.close(number);
+            frames.remove(&number);
         }
         self.sinks.iter_mut().try_for_each(|sink| sink.write(&row))
     }
@@ -131,42 +117,14 @@ impl VerdictLog {
     /// # Errors
     /// If the file cannot be written.
     pub fn finish(mut self) -> Result<(), LogError> {
-        for frames in &mut self.links {
-            for (number, open) in (frames.first..).zip(&frames.frames) {
-                if let Some(open) = open {
-                    let row = row(number, frames.link.clone(), open, None, None);
-                    let mut sinks = self.sinks.iter_mut();
-                    sinks.try_for_each(|sink| sink.write(&row))?;
-                }
+        for (name, frames) in &self.links {
+            for (number, open) in frames {
+                let row = row(*number, name.clone(), open, None, None);
+                let mut sinks = self.sinks.iter_mut();
+                sinks.try_for_each(|sink| sink.write(&row))?;
             }
         }
         self.sinks.into_iter().try_for_each(|sink| sink.finish())
-    }
-}
-
-impl OpenFrames {
-    fn of(link: &str) -> OpenFrames {
-        OpenFrames {
-            link: Name::from(link),
-            first: 0,
-            frames: VecDeque::new(),
-        }
-    }
-
-    fn get_mut(&mut self, number: Number) -> Option<&mut OpenFrame> {
-        let index = number.checked_sub(self.first)?;
-        self.frames.get_mut(index as usize)?.as_mut()
-    }
-
-    fn close(&mut self, number: Number) {
-        let index = number - self.first;
-        if let Some(open) = self.frames.get_mut(index as usize) {
-            *open = None;
-        }
-        while let Some(None) = self.frames.front() {
-            self.frames.pop_front();
-            self.first += 1;
-        }
     }
 }
 

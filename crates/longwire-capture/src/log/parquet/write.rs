@@ -123,7 +123,9 @@ impl ParquetWriter {
 
 impl FormatWriter for ParquetWriter {
     fn write(&mut self, row: &Row, epoch: i64, path: &Path) -> Result<(), LogError> {
-        self.span = Some(Span::with(self.span, row, epoch));
+        let (first, last) = (row.arrival_ns, row.release_ns.unwrap_or(row.arrival_ns));
+        let span = self.span.get_or_insert(Span { epoch, first, last });
+        (span.first, span.last) = (span.first.min(first), span.last.max(last));
         self.rows.push(row.clone());
         if self.rows.len() < GROUP_ROWS {
             return Ok(());
@@ -143,19 +145,6 @@ impl FormatWriter for ParquetWriter {
         // Closing writes the index and flushes the buffer.
         let closed = rest.and_then(|()| self.file.close().map(drop));
         closed.map_err(|error| unwritten(path, error))
-    }
-}
-
-impl Span {
-    /// Returns the span extended to include a row.
-    fn with(span: Option<Span>, row: &Row, epoch: i64) -> Span {
-        let (first, last) = (row.arrival_ns, row.release_ns.unwrap_or(row.arrival_ns));
-        let span = span.unwrap_or(Span { epoch, first, last });
-        Span {
-            first: span.first.min(first),
-            last: span.last.max(last),
-            ..span
-        }
     }
 }
 
