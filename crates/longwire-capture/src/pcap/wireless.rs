@@ -53,8 +53,8 @@ pub(super) fn payload(driver: Driver, frame: &[u8], wire_len: u32) -> Result<Pay
     let wire_len = wire_len.saturating_sub(trailer_len);
     let frame = &frame[..frame.len().min(wire_len as usize)];
     let inner = frame.get(start.at..).ok_or(LeftOut::CutHeader)?;
-    let data = DataFrame::parse(inner, start.is_padded)?;
-    let at = start.at + data.payload_at;
+    let (receiver, sender, payload_at) = data_frame(inner, start.is_padded)?;
+    let at = start.at + payload_at;
     let body = frame.get(at..).ok_or(LeftOut::CutHeader)?;
     let (skipped, kind) = match ether_type(body) {
         Some(kind) => (8, kind),
@@ -63,69 +63,57 @@ pub(super) fn payload(driver: Driver, frame: &[u8], wire_len: u32) -> Result<Pay
     };
     Ok(Payload {
         trailer_len,
-        ..Payload::between(data.receiver, data.sender, kind, at + skipped)
+        ..Payload::between(receiver, sender, kind, at + skipped)
     })
 }
 
-/// Header of a data frame (IEEE 802.11-2020, 9.2 and 9.3.2).
-#[derive(Clone, Copy, Debug)]
-struct DataFrame {
-    receiver: [u8; 6],
-    sender: [u8; 6],
-    payload_at: usize,
-}
-
-impl DataFrame {
-    fn parse(frame: &[u8], is_padded: bool) -> Result<DataFrame, LeftOut> {
-        const TYPE_DATA: u8 = 2;
-        const TO_DISTRIBUTION: u8 = 1;
-        const FROM_DISTRIBUTION: u8 = 2;
-        const BOTH: u8 = TO_DISTRIBUTION | FROM_DISTRIBUTION;
-        let &[first, flags, ..] = frame else {
-            return Err(LeftOut::CutHeader);
-        };
-        let (version, kind, subtype) = (first & 3, first >> 2 & 3, first >> 4);
-        if version != 0 || kind != TYPE_DATA {
-            return Err(LeftOut::WirelessControl);
-        }
-        if subtype & 4 != 0 {
-            return Err(LeftOut::WirelessEmpty);
-        }
-        let (more_fragments, is_protected) = (flags & 4 != 0, flags & 0x40 != 0);
-        let has_control = flags & 0x80 != 0;
-        if is_protected {
-            return Err(LeftOut::WirelessEncrypted);
-        }
-        let address = |at: usize| -> Result<[u8; 6], LeftOut> {
-            let bytes = frame.get(at..).and_then(|rest| rest.first_chunk());
-            bytes.copied().ok_or(LeftOut::CutHeader)
-        };
-
-        let (receiver, sender, mut payload_at) = match flags & BOTH {
-            TO_DISTRIBUTION => (address(16)?, address(10)?, 24),
-            FROM_DISTRIBUTION => (address(4)?, address(16)?, 24),
-            BOTH => (address(16)?, address(24)?, 30),
-            _ => (address(4)?, address(10)?, 24),
-        };
-        let fragment = frame.get(22).ok_or(LeftOut::CutHeader)? & 0xf;
-        let mut is_aggregate = false;
-        if subtype & 8 != 0 {
-            let quality = frame.get(payload_at).ok_or(LeftOut::CutHeader)?;
-            is_aggregate = quality & 0x80 != 0;
-            payload_at += if has_control { 6 } else { 2 };
-        }
-        if more_fragments || fragment != 0 || is_aggregate {
-            return Err(LeftOut::WirelessPart);
-        }
-        if is_padded {
-            payload_at = payload_at.next_multiple_of(4);
-        }
-        Ok(DataFrame {
-            receiver,
-            sender,
-            payload_at,
-        })
+/// Parses the header of a data frame (IEEE 802.11-2020, 9.2 and 9.3.2): its receiver and sender, and
+/// the offset of its payload.
+fn data_frame(frame: &[u8], is_padded: bool) -> Result<([u8; 6], [u8; 6], usize), LeftOut> {
+    const TYPE_DATA: u8 = 2;
+    const TO_DISTRIBUTION: u8 = 1;
+    const FROM_DISTRIBUTION: u8 = 2;
+    const BOTH: u8 = TO_DISTRIBUTION | FROM_DISTRIBUTION;
+    let &[first, flags, ..] = frame else {
+        return Err(LeftOut::CutHeader);
+    };
+    let (version, kind, subtype) = (first & 3, first >> 2 & 3, first >> 4);
+    if version != 0 || kind != TYPE_DATA {
+        return Err(LeftOut::WirelessControl);
     }
+    if subtype & 4 != 0 {
+        return Err(LeftOut::WirelessEmpty);
+    }
+    let (more_fragments, is_protected) = (flags & 4 != 0, flags & 0x40 != 0);
+    let has_control = flags & 0x80 != 0;
+    if is_protected {
+        return Err(LeftOut::WirelessEncrypted);
+    }
+    let address = |at: usize| -> Result<[u8; 6], LeftOut> {
+        let bytes = frame.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.copied().ok_or(LeftOut::CutHeader)
+    };
+
+    let (receiver, sender, mut payload_at) = match flags & BOTH {
+        TO_DISTRIBUTION => (address(16)?, address(10)?, 24),
+        FROM_DISTRIBUTION => (address(4)?, address(16)?, 24),
+        BOTH => (address(16)?, address(24)?, 30),
+        _ => (address(4)?, address(10)?, 24),
+    };
+    let fragment = frame.get(22).ok_or(LeftOut::CutHeader)? & 0xf;
+    let mut is_aggregate = false;
+    if subtype & 8 != 0 {
+        let quality = frame.get(payload_at).ok_or(LeftOut::CutHeader)?;
+        is_aggregate = quality & 0x80 != 0;
+        payload_at += if has_control { 6 } else { 2 };
+    }
+    if more_fragments || fragment != 0 || is_aggregate {
+        return Err(LeftOut::WirelessPart);
+    }
+    if is_padded {
+        payload_at = payload_at.next_multiple_of(4);
+    }
+    Ok((receiver, sender, payload_at))
 }
 
 /// Returns the EtherType of a payload that starts with LLC and SNAP, unless these are also kept in
