@@ -150,8 +150,7 @@ type Outcome = (Option<(Vec<u8>, u32)>, Vec<(LeftOut, u64)>);
 
 /// Reads one frame of this link type that was captured as a whole.
 fn one(link_type: u32, frame: &[u8]) -> Outcome {
-    let mut file = Builder::new(false);
-    file.classic(0xa1b2_c3d4, 0, link_type);
+    let mut file = Builder::pcap(false, 0xa1b2_c3d4, 0, link_type);
     file.record(1, 0, frame, frame.len() as u32);
     let (mut frames, counts) = read_whole(&file.bytes, false);
     let found = frames.pop().map(|(_, bytes, wire_len)| (bytes, wire_len));

@@ -68,10 +68,8 @@ pub fn pair(head: &[u8], to: [u8; 6], kind: u16, packet: &[u8]) -> (Vec<u8>, Opt
 pub fn check(link_type: u16, frames: &Pairs) -> RecordCounts {
     let mut counts = Vec::new();
     for big in [false, true] {
-        let mut classic = Builder::new(big);
-        classic.classic(0xa1b2_c3d4, 200, u32::from(link_type));
-        let mut enhanced = Builder::new(big);
-        enhanced.section().interface(link_type, 0, &[]);
+        let mut classic = Builder::pcap(big, 0xa1b2_c3d4, 200, u32::from(link_type));
+        let mut enhanced = Builder::ng(big, link_type, 0, &[]);
         let mut simple = enhanced.clone();
         for (frame, _) in frames {
             let wire_len = frame.len() as u32 + 7;
@@ -175,8 +173,7 @@ fn cooked_captures_get_ethernet_headers() {
         assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
     }
     // The length field of LLC contains the wire length.
-    let mut file = Builder::new(false);
-    file.classic(0xa1b2_c3d4, 0, 113);
+    let mut file = Builder::pcap(false, 0xa1b2_c3d4, 0, 113);
     let frame = cooked(0, 1, &station, 4, &[0x42; 38]);
     file.record(1, 0, &frame, frame.len() as u32 + 3);
     let expected = ethernet(RECEIVER, station, 41, &[0x42; 38]);
@@ -189,8 +186,7 @@ fn cooked_captures_get_ethernet_headers() {
 fn tshark_finds_the_packets_whole() {
     let dir = Folder::new();
     let path = dir.file("cooked.pcap");
-    let mut file = Builder::new(false);
-    file.classic(0xa1b2_c3d4, 0, 276);
+    let mut file = Builder::pcap(false, 0xa1b2_c3d4, 0, 276);
     for n in 0..20 {
         let packet = v4([10, 0, 0, n]);
         let frame = cooked2(0, 1, &[0x52, 0x54, 0, 1, 2, n], 0x0800, &packet);

@@ -21,10 +21,8 @@ fn lengths(file: &Builder) -> Vec<usize> {
 #[test]
 fn records_beyond_the_snapshot_length_are_read_whole() {
     for big in [false, true] {
-        let mut classic = Builder::new(big);
-        classic.classic(0xa1b2_c3d4, 96, 1);
-        let mut ng = Builder::new(big);
-        ng.section().interface(1, 96, &[]);
+        let mut classic = Builder::pcap(big, 0xa1b2_c3d4, 96, 1);
+        let mut ng = Builder::ng(big, 1, 96, &[]);
         for len in [60, 97, 1514, CAPTURED_MAX as usize] {
             classic.record(1, 0, &frame(len), len as u32);
             ng.enhanced(0, 1, &frame(len), len as u32);
@@ -38,9 +36,8 @@ fn records_beyond_the_snapshot_length_are_read_whole() {
 
 #[test]
 fn interfaces_of_other_link_types_are_left_out_and_counted() {
-    let mut file = Builder::new(true);
-    file.section().interface(195, 0, &[]).interface(1, 0, &[]);
-    file.interface(1, 0, &[]);
+    let mut file = Builder::ng(true, 195, 0, &[]);
+    file.interface(1, 0, &[]).interface(1, 0, &[]);
     for n in 0..4 {
         file.enhanced(0, n, &frame(20), 20);
         file.enhanced(1 + n as u32 % 2, n, &frame(60), 60);
@@ -66,8 +63,7 @@ fn interfaces_of_other_link_types_are_left_out_and_counted() {
 
 #[test]
 fn a_file_without_an_interface_that_can_be_carried_is_refused_at_its_end() {
-    let mut file = Builder::new(false);
-    file.section().interface(195, 0, &[]);
+    let mut file = Builder::ng(false, 195, 0, &[]);
     for stamp in [1, 2] {
         file.enhanced(0, stamp, &frame(20), 20);
     }
@@ -80,15 +76,13 @@ fn a_file_without_an_interface_that_can_be_carried_is_refused_at_its_end() {
     assert!(reason.contains("195 (IEEE 802.15.4)"), "{reason}");
     assert_eq!(reader.counts().left_out[&LeftOut::LinkType(195)], 2);
     // A file without any readable frame is rejected.
-    let mut file = Builder::new(false);
-    file.section().interface(195, 0, &[]);
+    let file = Builder::ng(false, 195, 0, &[]);
     assert_eq!(read(&file), (vec![], vec![]));
 }
 
 #[test]
 fn an_interface_is_chosen_by_name_or_number() {
-    let mut file = Builder::new(false);
-    file.section().interface(1, 0, &[(2, b"west")]);
+    let mut file = Builder::ng(false, 1, 0, &[(2, b"west")]);
     file.interface(1, 0, &[(2, b"east")]).interface(195, 0, &[]);
     for interface in [0, 1, 2, 1] {
         file.enhanced(interface, 1, &frame(60 + interface as usize), 99);
@@ -117,17 +111,18 @@ fn an_interface_is_chosen_by_name_or_number() {
     assert!(frames.is_empty());
     let expected = "'north'; the last section has 0 (east)";
     assert!(error.contains(expected), "{error}");
-    let mut classic = Builder::new(false);
-    classic.classic(0xa1b2_c3d4, 0, 1);
+    let classic = Builder::pcap(false, 0xa1b2_c3d4, 0, 1);
     let chosen = reader(&classic).choose_interface("west");
     let refused = chosen.expect_err("classic");
     assert!(refused.to_string().contains("no interfaces"), "{refused}");
 }
 
 /// Appends a classic file header with this version.
-fn versioned(file: &mut Builder, magic: u32, version: (u16, u16)) {
+fn versioned(big: bool, magic: u32, version: (u16, u16)) -> Builder {
+    let mut file = Builder::new(big);
     file.u32(magic).u16(version.0).u16(version.1);
     file.u32(0).u32(0).u32(65_535).u32(1);
+    file
 }
 
 #[test]
@@ -135,8 +130,7 @@ fn old_versions_have_their_lengths_the_other_way_round() {
     for big in [false, true] {
         for (magic, tick) in [(0xa1b2_c3d4, 1_000), (0xa1b2_3c4d, 1)] {
             for version in [(2, 0), (2, 2), (2, 3), (2, 4), (543, 0)] {
-                let mut file = Builder::new(big);
-                versioned(&mut file, magic, version);
+                let mut file = versioned(big, magic, version);
                 let records = [(1_700_000_000, 999_999, 60, 60), (u32::MAX, 1, 40, 1514)];
                 for (seconds, ticks, len, original) in records {
                     let (first, second) = match version {
@@ -154,13 +148,11 @@ fn old_versions_have_their_lengths_the_other_way_round() {
             }
         }
         // Some writers of 2.3 use the current order.
-        let mut file = Builder::new(big);
-        versioned(&mut file, 0xa1b2_c3d4, (2, 3));
+        let mut file = versioned(big, 0xa1b2_c3d4, (2, 3));
         file.record(7, 0, &frame(40), 1514);
         assert_eq!(read(&file).0, [(7_000_000_000, frame(40), 1514)]);
     }
-    let mut file = Builder::new(false);
-    versioned(&mut file, 0xa1b2_c3d4, (2, 5));
+    let file = versioned(false, 0xa1b2_c3d4, (2, 5));
     let refused = common::reader(&file.bytes).err();
     let refused = refused.expect("an unknown version").to_string();
     assert!(refused.contains("at byte 4: pcap version 2.5"), "{refused}");
@@ -169,8 +161,7 @@ fn old_versions_have_their_lengths_the_other_way_round() {
 #[test]
 fn modified_captures_have_longer_record_headers() {
     for big in [false, true] {
-        let mut file = Builder::new(big);
-        versioned(&mut file, 0xa1b2_cd34, (2, 4));
+        let mut file = versioned(big, 0xa1b2_cd34, (2, 4));
         for len in [60, 61] {
             file.u32(7).u32(5).u32(len).u32(len + 4);
             // Interface, protocol, packet type and padding.
@@ -196,8 +187,7 @@ fn pcapng_options_and_blocks_give_the_length_of_check_sequences() {
         for (value, fcs_len) in interfaces {
             let options = [(13, value)];
             let options = if value.is_empty() { &[][..] } else { &options };
-            let mut file = Builder::new(big);
-            file.section().interface(1, 0, options);
+            let mut file = Builder::ng(big, 1, 0, options);
             file.enhanced(0, 1, &frame(64), 64);
             // The frame is truncated within its FCS.
             file.enhanced(0, 1, &frame(62), 64);

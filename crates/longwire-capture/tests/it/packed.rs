@@ -26,8 +26,7 @@ fn frame(n: u32) -> Vec<u8> {
 }
 
 fn classic(frames: u32) -> Vec<u8> {
-    let mut file = Builder::new(false);
-    file.classic(0xa1b2_3c4d, 262_144, 1);
+    let mut file = Builder::pcap(false, 0xa1b2_3c4d, 262_144, 1);
     for n in 0..frames {
         file.record(1_700_000_000 + n, n, &frame(n), 2_000);
     }
@@ -35,8 +34,7 @@ fn classic(frames: u32) -> Vec<u8> {
 }
 
 fn ng(frames: u32) -> Vec<u8> {
-    let mut file = Builder::new(true);
-    file.section().interface(1, 0, &[(9, &[9])]);
+    let mut file = Builder::ng(true, 1, 0, &[(9, &[9])]);
     for n in 0..frames {
         file.enhanced(0, u64::from(n) << 20, &frame(n), 2_000);
     }
@@ -153,8 +151,7 @@ fn any_byte_may_be_wrong() {
 
 #[test]
 fn error_positions_name_the_compressed_file() {
-    let mut plain = Builder::new(false);
-    plain.classic(0xa1b2_c3d4, 96, 1);
+    let mut plain = Builder::pcap(false, 0xa1b2_c3d4, 96, 1);
     plain.record(1, 0, &frame(1)[..90], 97);
     let at = plain.bytes.len();
     plain.u32(1).u32(0).u32(262_145).u32(262_145);

@@ -18,9 +18,8 @@ fn refusal(bytes: &[u8]) -> (usize, u64, String) {
 
 #[test]
 fn frame_check_sequences_are_no_part_of_a_frame() {
-    let mut file = Builder::new(false);
     // Frames end with an FCS of two 16-bit words.
-    file.classic(0xa1b2_c3d4, 0, 1 | 1 << 26 | 2 << 28);
+    let mut file = Builder::pcap(false, 0xa1b2_c3d4, 0, 1 | 1 << 26 | 2 << 28);
     file.record(1, 0, &frame(64), 64);
     file.record(2, 0, &frame(62), 64);
     let (frames, _) = read_whole(&file.bytes, false);
@@ -30,9 +29,7 @@ fn frame_check_sequences_are_no_part_of_a_frame() {
 
 #[test]
 fn pcapng_sections_interfaces_and_clocks() {
-    let mut file = Builder::new(true);
-    file.section();
-    file.interface(1, 0, &[]);
+    let mut file = Builder::ng(true, 1, 0, &[]);
     file.interface(1, 65_535, &[(2, b"eth7"), (9, &[9])]);
     file.interface(1, 0, &[(9, &[0x80 | 20]), (14, &100u64.to_be_bytes())]);
     file.interface(1, 0, &[(9, &[12]), (14, &(-1i64).to_be_bytes())]);
@@ -48,9 +45,7 @@ fn pcapng_sections_interfaces_and_clocks() {
         b.u32(14).u32(14).raw(&frame(14));
     });
     file.block(3, |b| _ = b.u32(60).raw(&frame(60)));
-    let mut second = Builder::new(false);
-    second.section();
-    second.interface(1, 32, &[]);
+    let mut second = Builder::ng(false, 1, 32, &[]);
     second.enhanced(0, 5, &frame(20), 20);
     second.block(3, |b| _ = b.u32(60).raw(&frame(60)[..32]));
     file.raw(&second.bytes);
@@ -71,8 +66,7 @@ fn pcapng_sections_interfaces_and_clocks() {
 
 #[test]
 fn blocks_longer_than_any_buffer_are_skipped() {
-    let mut file = Builder::new(false);
-    file.section().interface(1, 0, &[]);
+    let mut file = Builder::ng(false, 1, 0, &[]);
     file.block(10, |b| _ = b.raw(&vec![0x5a; 3_000_000]));
     file.enhanced(0, 1, &frame(60), 60);
     let (frames, _) = read_whole(&file.bytes, false);
@@ -88,8 +82,7 @@ fn blocks_longer_than_any_buffer_are_skipped() {
 #[test]
 fn files_cut_anywhere_give_the_frames_before() {
     assert!(refusal(&[]).2.contains("empty"));
-    let mut classic = Builder::new(false);
-    classic.classic(0xa1b2_3c4d, 262_144, 1);
+    let mut classic = Builder::pcap(false, 0xa1b2_3c4d, 262_144, 1);
     classic.record(1, 2, &frame(60), 60);
     classic.record(3, 4, &frame(100), 100);
     let mut ng = Builder::new(true);
@@ -112,13 +105,11 @@ fn files_cut_anywhere_give_the_frames_before() {
 
 #[test]
 fn impossible_lengths_are_refused_with_their_place() {
-    let mut file = Builder::new(false);
-    file.classic(0xa1b2_c3d4, 0, 1);
+    let mut file = Builder::pcap(false, 0xa1b2_c3d4, 0, 1);
     file.u32(0).u32(0).u32(262_145).u32(262_145);
     assert_eq!(refusal(&file.bytes).1, 24);
 
-    let mut head = Builder::new(false);
-    head.section().interface(1, 100, &[]);
+    let head = Builder::ng(false, 1, 100, &[]);
     let at = head.bytes.len() as u64;
     for (len, place) in [(8, 4), (30, 4), (44, 0), (0, 4), (4_000_000, 0)] {
         let mut file = head.clone();
@@ -139,16 +130,14 @@ fn impossible_lengths_are_refused_with_their_place() {
 #[test]
 fn impossible_options_and_times_are_refused() {
     for (code, value) in [(9, &[9, 9][..]), (14, &[0; 4]), (13, &[])] {
-        let mut file = Builder::new(false);
-        file.section().interface(1, 0, &[(code, value)]);
+        let file = Builder::ng(false, 1, 0, &[(code, value)]);
         let (_, offset, reason) = refusal(&file.bytes);
         assert_eq!(offset, 44 + 8 + 8);
         assert!(reason.contains("length"), "{reason}");
     }
     let before = (14, &(-5i64).to_le_bytes()[..]);
     for (option, time, year) in [(before, 4_999_999, "1970"), ((9, &[0]), u64::MAX, "2554")] {
-        let mut file = Builder::new(false);
-        file.section().interface(1, 0, &[option]);
+        let mut file = Builder::ng(false, 1, 0, &[option]);
         file.enhanced(0, time, &frame(20), 20);
         assert!(refusal(&file.bytes).2.contains(year), "{year}");
     }
@@ -164,8 +153,7 @@ fn other_files_are_named() {
     ] {
         assert!(refusal(bytes).2.contains(name), "{name}");
     }
-    let mut file = Builder::new(false);
-    file.classic(0xa1b2_c3d4, 0, 195);
+    let file = Builder::pcap(false, 0xa1b2_c3d4, 0, 195);
     let error = reader(&file.bytes).err().unwrap().to_string();
     assert!(error.contains("195 (IEEE 802.15.4)"), "{error}");
 }
@@ -253,12 +241,11 @@ proptest! {
         start in 0usize..4,
         bytes in prop::collection::vec(any::<u8>(), 0..600),
     ) {
-        let mut file = Builder::new(start == 1);
-        match start {
-            0 | 1 => { file.classic(0xa1b2_c3d4, 0, 1); }
-            2 => { file.section().interface(1, 0, &[]); }
-            _ => {}
-        }
+        let mut file = match start {
+            0 | 1 => Builder::pcap(start == 1, 0xa1b2_c3d4, 0, 1),
+            2 => Builder::ng(false, 1, 0, &[]),
+            _ => Builder::new(false),
+        };
         file.raw(&bytes);
         read_all(&file.bytes, false);
     }
@@ -268,8 +255,7 @@ proptest! {
         big: bool,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
-        let mut file = Builder::new(big);
-        file.section().interface(1, 0, &[(9, &[9]), (14, &[0; 8])]);
+        let mut file = Builder::ng(big, 1, 0, &[(9, &[9]), (14, &[0; 8])]);
         file.enhanced(0, 1, &frame(61), 61).block(99, |b| { b.u32(1); });
         file.enhanced(0, 2, &frame(62), 62);
         for (at, value) in damage {

@@ -13,6 +13,21 @@ impl Builder {
         Builder { bytes, big }
     }
 
+    /// Starts a pcap file.
+    pub fn pcap(big: bool, magic: u32, snapshot: u32, link_type: u32) -> Builder {
+        let mut file = Builder::new(big);
+        file.u32(magic).u16(2).u16(4).u32(0).u32(0);
+        file.u32(snapshot).u32(link_type);
+        file
+    }
+
+    /// Starts a pcapng file with one interface.
+    pub fn ng(big: bool, link_type: u16, snapshot: u32, options: &[(u16, &[u8])]) -> Builder {
+        let mut file = Builder::new(big);
+        file.section().interface(link_type, snapshot, options);
+        file
+    }
+
     pub fn u16(&mut self, value: u16) -> &mut Builder {
         self.number(value.to_le_bytes())
     }
@@ -36,12 +51,6 @@ impl Builder {
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Builder {
         self.bytes.extend_from_slice(bytes);
         self
-    }
-
-    /// Appends a classic file header.
-    pub fn classic(&mut self, magic: u32, snapshot: u32, link_type: u32) -> &mut Builder {
-        self.u32(magic).u16(2).u16(4).u32(0).u32(0);
-        self.u32(snapshot).u32(link_type)
     }
 
     /// Appends a classic record.
