@@ -67,15 +67,6 @@ impl fmt::Display for Near {
     }
 }
 
-/// The side on which a station is located.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StationSide {
-    Near,
-    Far,
-    /// Seen on both sides, which leaves the direction unknown: the capture covers several links.
-    Both,
-}
-
 /// Maximum number of stations learned; the capture of one link has few.
 const STATIONS_MAX: usize = 1 << 16;
 
@@ -83,7 +74,9 @@ const STATIONS_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
-    stations: BTreeMap<MacAddress, StationSide>,
+    /// The direction of each station's frames; `None` if both were seen, which leaves the direction
+    /// unknown: the capture covers several links.
+    stations: BTreeMap<MacAddress, Option<Heading>>,
 }
 
 impl Sides {
@@ -114,13 +107,11 @@ impl Sides {
             self.learn(from, direction);
             return known;
         }
-        let [from, to] = [from, to].map(|mac| self.stations.get(&mac));
+        let [from, to] = [from, to].map(|mac| self.stations.get(&mac).copied().flatten());
         match (from, to) {
-            (Some(StationSide::Near), _) => Some(Heading::Up),
-            (Some(StationSide::Far), _) => Some(Heading::Down),
-            (_, Some(StationSide::Near)) => Some(Heading::Down),
-            (_, Some(StationSide::Far)) => Some(Heading::Up),
-            // Neither address is near, so the frame came from the far side.
+            (Some(direction), _) => Some(direction),
+            (None, Some(Heading::Up)) => Some(Heading::Down),
+            (None, Some(Heading::Down)) => Some(Heading::Up),
             _ if source.is_some_and(is_foreign) => Some(Heading::Down),
             _ => None,
         }
@@ -132,16 +123,10 @@ impl Sides {
         if station.0[0] & 1 == 1 || station.0 == [0; 6] {
             return;
         }
-        let side = match direction {
-            Heading::Up => StationSide::Near,
-            Heading::Down => StationSide::Far,
-        };
         if let Some(known) = self.stations.get_mut(&station) {
-            if *known != side {
-                *known = StationSide::Both;
-            }
+            *known = known.filter(|known| *known == direction);
         } else if self.stations.len() < STATIONS_MAX {
-            self.stations.insert(station, side);
+            self.stations.insert(station, Some(direction));
         }
     }
 }
