@@ -104,16 +104,8 @@ fn exactly_the_common_prefix_is_kept() {
 #[test]
 fn special_addresses_are_kept() {
     let mut anonymizer = Anonymizer::new(&KEY, false);
-    for same in [
-        "0.0.0.0",
-        "127.0.0.1",
-        "224.0.0.251",
-        "255.255.255.255",
-        "::",
-        "::1",
-        "ff02::1",
-        "ff02::fb",
-    ] {
+    let kept = "0.0.0.0 127.0.0.1 224.0.0.251 255.255.255.255 :: ::1 ff02::1 ff02::fb";
+    for same in kept.split(' ') {
         assert_eq!(replaced(&mut anonymizer, same), address(same).1, "{same}");
     }
     for (partly, bits) in [("fe80::1234", 10), ("ff02::1:ff12:3456", 104)] {
