@@ -28,7 +28,7 @@ const SIMPLE_DATA_AT: usize = 12;
 const INTERFACES_MAX: usize = 65_536;
 
 /// The section being read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ng {
     order: Order,
     interfaces: Vec<Interface>,
@@ -62,15 +62,8 @@ impl Ng {
     /// Reads the first section header.
     pub(super) fn open(source: &mut Source, interface: Option<&str>) -> Result<Ng, Stop> {
         let mut ng = Ng {
-            order: Order::Little,
-            interfaces: Vec::new(),
-            names: Vec::new(),
             chosen: interface.map(str::to_owned),
-            is_found: false,
-            is_carried: false,
-            refused: None,
-            closing: None,
-            last_stamp: 0,
+            ..Ng::default()
         };
         ng.begin_section(source)?;
         Ok(ng)

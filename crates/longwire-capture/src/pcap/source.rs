@@ -306,8 +306,9 @@ pub(super) fn is_ready(file: BorrowedFd<'_>, events: PollFlags) -> bool {
 }
 
 /// A file's byte order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
+    #[default]
     Little,
     Big,
 }
