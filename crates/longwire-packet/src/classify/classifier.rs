@@ -501,16 +501,11 @@ impl<T: Copy> Classifier<T> {
             return *number;
         }
         let shape = Shape::new(key);
-        let number = match self.free_shapes.pop() {
-            Some(number) => {
-                self.shapes[number as usize] = shape;
-                number
-            }
-            None => {
-                self.shapes.push(shape);
-                self.shapes.len() as u32 - 1
-            }
-        };
+        let number = self.free_shapes.pop().unwrap_or(self.shapes.len() as u32);
+        match self.shapes.get_mut(number as usize) {
+            Some(free) => *free = shape,
+            None => self.shapes.push(shape),
+        }
         self.numbers.insert(key, number);
         number
     }

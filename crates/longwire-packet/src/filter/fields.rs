@@ -130,14 +130,12 @@ impl Field {
         match self {
             Field::Number(expression) => vec![expression.clone()],
             Field::Port(protocol, side) => {
-                let offsets: &[u32] = match side {
-                    Side::Source => &[0],
-                    Side::Destination => &[2],
-                    Side::Either | Side::Both => &[0, 2],
-                };
-                let layer = Layer::Transport(*protocol);
-                let load = |offset: &u32| Expression::bits(layer, *offset, 2, ALL);
-                offsets.iter().map(load).collect()
+                let load = |offset| Expression::bits(Layer::Transport(*protocol), offset, 2, ALL);
+                match side {
+                    Side::Source => vec![load(0)],
+                    Side::Destination => vec![load(2)],
+                    Side::Either | Side::Both => vec![load(0), load(2)],
+                }
             }
             Field::Address(..) | Field::Mac(_) => vec![],
         }
