@@ -31,19 +31,16 @@ fn arp_is_rewritten() {
 fn quoted_packets_match_the_altered_ones() {
     let sent = udp((40_000, 53), &[7; 40]);
     let sent_after = altered(WANTED, &sent);
-    for (kind, quoted_len) in [(3, 28), (11, 28), (5, 40), (12, 60), (4, 29)] {
+    for (kind, quoted_len) in [(3, 28), (11, 28), (5, 40), (12, 60), (4, 29), (8, 68)] {
         let message = [&[kind, 1, 0, 0, 10, 9, 9, 9], &sent[14..14 + quoted_len]].concat();
         let after = altered(WANTED, &carrying(0x0800, &PLAIN4.packet(1, &message)));
         assert!(holds(&after), "{kind}");
-        assert_eq!(after[42..], sent_after[14..14 + quoted_len], "{kind}");
+        // An echo request quotes nothing, even if its contents look like a packet.
+        let expected = if kind == 8 { &sent } else { &sent_after };
+        assert_eq!(after[42..], expected[14..14 + quoted_len], "{kind}");
         let gateway = [if kind == 5 { 11 } else { 10 }, 9, 9, 9];
         assert_eq!(after[38..42], gateway, "{kind}");
     }
-    // An echo request quotes nothing, even if its contents look like a packet.
-    let message = [&[8, 0, 0, 0, 0, 1, 0, 1], &sent[14..]].concat();
-    let after = altered(WANTED, &carrying(0x0800, &PLAIN4.packet(1, &message)));
-    assert_eq!(after[42..], sent[14..]);
-    assert!(holds(&after));
 }
 
 #[test]
