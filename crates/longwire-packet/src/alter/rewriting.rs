@@ -8,6 +8,7 @@ use super::mac::Renamed;
 use super::options::{PortMap, Role};
 use super::renumber::Renumber;
 use super::unaltered::Unaltered;
+use crate::bytes::array;
 use crate::checksum::Change;
 use crate::header::IpVersion;
 
@@ -45,24 +46,32 @@ impl Rewriting<'_> {
         role: Role,
     ) -> Change {
         let mut change = Change::NONE;
-        let len = version.address_len();
-        let Some(field) = frame.get_mut(at..at + len) else {
+        let before = match version {
+            IpVersion::V4 => {
+                array(frame, at).map(|field| u128::from(u32::from_be_bytes(field)) << 96)
+            }
+            IpVersion::V6 => array(frame, at).map(u128::from_be_bytes),
+        };
+        let Some(before) = before else {
             if at < frame.len() {
                 self.leave(Unaltered::Truncated);
             }
             return change;
         };
-        let mut bytes = [0; 16];
-        bytes[..len].copy_from_slice(field);
-        let before = u128::from_be_bytes(bytes);
         let round = self.about.round;
         let after = self.addresses.changed(version, before, role, round);
         if after != before {
+            let bytes = after.to_be_bytes();
             match version {
-                IpVersion::V4 => change.double((before >> 96) as u32, (after >> 96) as u32),
-                IpVersion::V6 => change.long(before, after),
+                IpVersion::V4 => {
+                    change.double((before >> 96) as u32, (after >> 96) as u32);
+                    frame[at..at + 4].copy_from_slice(&bytes[..4]);
+                }
+                IpVersion::V6 => {
+                    change.long(before, after);
+                    frame[at..at + 16].copy_from_slice(&bytes);
+                }
             }
-            field.copy_from_slice(&after.to_be_bytes()[..len]);
         }
         change
     }
