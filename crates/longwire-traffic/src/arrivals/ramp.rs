@@ -39,10 +39,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> 
         steps: arguments.read("steps", parse_count)?,
     };
     if ramp.steps == 1 || ramp.steps > STEPS_MAX {
-        let message = format!(
-            "steps={} is outside 2..{STEPS_MAX}; 0 is linear",
-            ramp.steps
-        );
+        let steps = ramp.steps;
+        let message = format!("steps={steps} is outside 2..{STEPS_MAX}; 0 is linear");
         return Err(arguments.invalid(message));
     }
     if ramp.time < Nanos::from_micros(1) {
@@ -97,13 +95,12 @@ impl ArrivalModel for RampModel {
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RampModel {
-            from,
-            to,
-            time,
-            steps,
-        } = self;
-        write!(f, "ramp:from={from},to={to},time={time},steps={steps}")
+        let (from, to, time) = (self.from, self.to, self.time);
+        write!(
+            f,
+            "ramp:from={from},to={to},time={time},steps={}",
+            self.steps
+        )
     }
 }
 

@@ -18,12 +18,8 @@ pub struct AddressRange {
 impl AddressRange {
     /// Creates a single-address range.
     pub fn one(address: IpAddr) -> AddressRange {
-        let (first, v6) = number(address);
-        AddressRange {
-            first,
-            beyond: 0,
-            v6,
-        }
+        let ((first, v6), beyond) = (number(address), 0);
+        AddressRange { first, beyond, v6 }
     }
 
     /// Whether the addresses are IPv6.
@@ -59,7 +55,6 @@ impl AddressRange {
             128 => u128::MAX,
             bits => (1u128 << bits) - 1,
         };
-        let first = first & !host;
         // Skip the network address, and the IPv4 broadcast address (RFC 1122, 3.2.1.3; RFC
         // 3021; RFC 4291, 2.6.1).
         let (skip, spare) = match (host_bits, v6) {
@@ -67,11 +62,8 @@ impl AddressRange {
             (_, true) => (1, 1),
             (_, false) => (1, 2),
         };
-        Ok(AddressRange {
-            first: first + skip,
-            beyond: host - spare,
-            v6,
-        })
+        let (first, beyond) = ((first & !host) + skip, host - spare);
+        Ok(AddressRange { first, beyond, v6 })
     }
 }
 
@@ -128,10 +120,8 @@ impl PortRange {
 
     /// Creates a single-port range.
     pub const fn one(port: u16) -> PortRange {
-        PortRange {
-            first: port,
-            last: port,
-        }
+        let (first, last) = (port, port);
+        PortRange { first, last }
     }
 
     /// Returns the number of ports.

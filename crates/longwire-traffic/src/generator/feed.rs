@@ -8,7 +8,7 @@ use longwire_runtime::record::Epoch;
 use longwire_runtime::{Feed, FeedFrame, FeedStatus};
 use longwire_units::random::{Purpose, Stream};
 
-use super::config::GeneratorConfig;
+use super::GeneratorConfig;
 use super::error::GeneratorError;
 use super::flows::Flows;
 use super::template::Template;
@@ -160,10 +160,8 @@ impl Feed for GeneratorFeed {
             self.make(len, due, made, take);
             frames += 1;
         }
-        Ok(ReceiveResult {
-            frames,
-            end: self.ended,
-        })
+        let end = self.ended;
+        Ok(ReceiveResult { frames, end })
     }
 
     fn begin(&mut self, start: Epoch) {

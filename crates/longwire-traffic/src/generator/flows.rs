@@ -68,11 +68,9 @@ impl fmt::Display for TcpFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = TcpFlags::NAMES.iter().enumerate();
         let set = set.filter(|(bit, _)| self.0 >> bit & 1 == 1);
-        let set: Vec<&str> = set.map(|(_, name)| *name).collect();
-        if set.is_empty() {
-            f.write_str("none")
-        } else {
-            f.write_str(&set.join(","))
+        match &*set.map(|(_, name)| *name).collect::<Vec<_>>().join(",") {
+            "" => f.write_str("none"),
+            set => f.write_str(set),
         }
     }
 }
@@ -92,13 +90,12 @@ impl FromStr for VlanTag {
     /// Parses `100`, or `100:5` with a priority.
     fn from_str(text: &str) -> Result<VlanTag, GeneratorError> {
         let wrong = "not a VLAN from 0 to 4095 with a priority from 0 to 7";
-        let refused = || refused(text, wrong, "100 or 100:5");
         let (id, priority) = text.split_once(':').unwrap_or((text, "0"));
         let id = id.parse().ok().filter(|id| *id <= 4_095);
         let priority = priority.parse().ok().filter(|priority| *priority <= 7);
         match (id, priority) {
             (Some(id), Some(priority)) => Ok(VlanTag { id, priority }),
-            _ => Err(refused()),
+            _ => Err(refused(text, wrong, "100 or 100:5")),
         }
     }
 }
@@ -140,11 +137,6 @@ pub struct FlowConfig {
     pub tcp_flags: TcpFlags,
 }
 
-impl FlowConfig {
-    /// The discard port (RFC 863).
-    const DISCARD: u16 = 9;
-}
-
 impl Default for FlowConfig {
     /// One UDP flow between benchmark addresses (198.18.0.0/15, RFC 2544 C.2.2), with locally
     /// administered MAC addresses.
@@ -156,7 +148,8 @@ impl Default for FlowConfig {
             sources: AddressRange::one(IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1))),
             destinations: AddressRange::one(IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1))),
             source_ports: PortRange::DYNAMIC,
-            destination_ports: PortRange::one(FlowConfig::DISCARD),
+            // The discard port (RFC 863).
+            destination_ports: PortRange::one(9),
             source_mac: MacAddress([2, 0, 0, 0, 0, 1]),
             source_macs: 1,
             destination_mac: MacAddress([2, 0, 0, 0, 0, 2]),

@@ -4,7 +4,7 @@ use longwire_packet::MacAddress;
 use longwire_packet::probe::Probe;
 use longwire_units::random::Stream;
 
-use super::config::GeneratorConfig;
+use super::GeneratorConfig;
 use super::flows::{Flow, FlowConfig, Protocol};
 use super::payload::Payload;
 
@@ -154,11 +154,7 @@ impl Template {
                 bytes.for_each(|(place, byte)| *place = *byte);
             }
         }
-        let before = if config.probe.is_some() {
-            Probe::LEN
-        } else {
-            0
-        };
+        let before = config.probe.map_or(0, |_| Probe::LEN);
         let mut total = 0u32;
         self.payload_sums.push(0);
         for (index, word) in payload.chunks_exact(2).enumerate() {

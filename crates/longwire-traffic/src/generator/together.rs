@@ -8,7 +8,7 @@ use longwire_io::{PortError, ReceiveResult};
 use longwire_runtime::record::Epoch;
 use longwire_runtime::{Feed, FeedFrame, FeedStatus};
 
-use super::config::GeneratorConfig;
+use super::GeneratorConfig;
 use super::error::GeneratorError;
 use super::feed::GeneratorFeed;
 
@@ -64,12 +64,11 @@ impl Feed for TogetherFeed {
         take: &mut dyn FnMut(FeedFrame<'_>),
     ) -> Result<ReceiveResult, PortError> {
         let mut frames = 0;
-        while frames < max {
-            let Some(at) = self.earliest() else { break };
+        while frames < max
+            && let Some(at) = self.earliest()
+            && let Some((len, due)) = self.heads[at]
+        {
             let stream = &mut self.streams[at];
-            let Some((len, due)) = self.heads[at] else {
-                break;
-            };
             stream.make(len, due, self.start.wall, take);
             self.heads[at] = stream.next();
             stream.ended = self.heads[at].is_none();
@@ -77,10 +76,8 @@ impl Feed for TogetherFeed {
             self.sent[at].store(stream.sent, Ordering::Relaxed);
             frames += 1;
         }
-        Ok(ReceiveResult {
-            frames,
-            end: self.heads.iter().all(Option::is_none),
-        })
+        let end = self.heads.iter().all(Option::is_none);
+        Ok(ReceiveResult { frames, end })
     }
 
     fn begin(&mut self, start: Epoch) {

@@ -25,11 +25,9 @@ pub use rfc2544::{
 pub use rfc2889::{
     CachingReport, ForwardingReport, LearningReport, Rfc2889, Rfc2889Report, Rfc2889Test,
 };
-pub use search::{Limit, Search, highest};
-pub use trial::ProfileError;
-pub use trial::{Headers, Length, Outcome, Tester, Trial, Verdict};
-pub use y1564::{Limits, Service};
-pub use y1564::{ServiceReport, StepReport, Y1564, Y1564Report};
+pub use search::Limit;
+pub use trial::{Headers, Length, Outcome, ProfileError, Tester, Trial, Verdict};
+pub use y1564::{Limits, Service, ServiceReport, StepReport, Y1564, Y1564Report};
 
 use serde::Serialize;
 

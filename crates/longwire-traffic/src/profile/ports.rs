@@ -94,7 +94,7 @@ impl<E: From<ProfileError>> Tester for PortTester<'_, E> {
         let plan = Plan::of(&configs);
         let feed = TogetherFeed::new(configs).map_err(ProfileError::from)?;
         let sent = feed.sent();
-        let receiver = Receiver::open(self.receive, ReceiveConfig::default());
+        let receiver = Receiver::open(self.receive, ReceiveConfig::default(), None);
         let receiver = receiver.map_err(|source| ProfileError::Receive {
             port: self.receive.to_owned(),
             source: Box::new(source),
@@ -183,11 +183,7 @@ impl Plan {
         let weights: Vec<f64> = weights.collect();
         let all: f64 = weights.iter().sum();
         for (outcome, weight) in outcomes.iter_mut().zip(weights) {
-            outcome.received_bytes = if all > 0.0 {
-                (bytes as f64 * weight / all).round() as u64
-            } else {
-                0
-            };
+            outcome.received_bytes = (bytes as f64 * weight / all.max(1.0)).round() as u64;
         }
     }
 }
@@ -212,11 +208,9 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     } else {
         None
     };
-    let sum = |kind: Artifact| {
+    let sum = |kind: Artifact| -> u64 {
         let links = report.links.iter();
-        links
-            .map(|link| link.artifacts.of(kind.name()))
-            .sum::<u64>()
+        links.map(|link| link.artifacts.of(kind.name())).sum()
     };
     let late = Artifact::ALL.into_iter().filter(|kind| kind.is_late());
     let late: u64 = late.map(sum).sum();

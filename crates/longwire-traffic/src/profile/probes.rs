@@ -52,16 +52,9 @@ impl ProbeReport {
     /// Creates the report on a probe stream.
     pub fn of(report: &RunReport, receiver: &ReceiveReport, stream: u32) -> ProbeReport {
         let sent = sent(report);
-        let streams = receiver.streams.iter();
-        let Some(found) = streams.into_iter().find(|found| found.stream == stream) else {
-            return ProbeReport {
-                sent,
-                lost: sent,
-                loss: f64::from(u8::from(sent > 0)),
-                unseen: receiver.unseen.total(),
-                ..ProbeReport::default()
-            };
-        };
+        let mut streams = receiver.streams.iter();
+        let found = streams.find(|found| found.stream == stream);
+        let found = found.copied().unwrap_or_default();
         let received = found.sequence.received;
         let lost = sent.saturating_sub(received);
         ProbeReport {

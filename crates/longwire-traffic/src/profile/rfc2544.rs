@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use crate::arrivals::{Load, LoadRate};
+use crate::sizes::FCS_LEN;
 use crate::sizes::fixed::Fixed;
-use crate::sizes::{FCS_LEN, SizeModel};
 use longwire_engine::Nanos;
 use serde::Serialize;
 
-use super::search::{Limit, Search, attempt, highest};
+use super::search::{Limit, attempt, highest};
 use super::trial::{Headers, Length, Tester, Trial, Verdict, share};
 use longwire_runtime::Spread;
 
@@ -71,7 +71,7 @@ pub struct Rfc2544Report {
 }
 
 /// Results for one frame size.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct SizeReport {
     /// Frame size in bytes, with FCS.
     pub frame_size: u32,
@@ -96,11 +96,9 @@ pub struct ThroughputReport {
     pub frames_per_s: f64,
     /// Bits per second, counting frames with FCS.
     pub bits_per_s: f64,
-    /// `none`: the full rate passed; `device`: the device loses frames at higher rates; `unknown`:
-    /// higher rates could not be tested.
-    pub limit: &'static str,
-    /// Reason for `unknown`.
-    pub reason: Option<String>,
+    /// Reason why no higher rate passed.
+    #[serde(flatten)]
+    pub limit: Limit,
     /// Number of trials.
     pub trials: u32,
 }
@@ -145,9 +143,8 @@ pub struct BurstReport {
     /// Longest burst tested.
     pub frames_tried: u64,
     /// As in [`ThroughputReport::limit`].
-    pub limit: &'static str,
-    /// Reason for `unknown`.
-    pub reason: Option<String>,
+    #[serde(flatten)]
+    pub limit: Limit,
 }
 
 /// Converts parts per million to a share.
@@ -187,25 +184,28 @@ impl Rfc2544 {
         let mut report = SizeReport {
             frame_size: size + FCS_LEN,
             whole_frames_per_s: whole,
-            throughput: None,
-            latency: None,
-            loss: Vec::new(),
-            bursts: None,
+            ..SizeReport::default()
         };
         // Latency is measured at the throughput rate.
         if self.asks(Rfc2544Test::Throughput) || self.asks(Rfc2544Test::Latency) {
-            let search = self.throughput(size, tester)?;
-            if self.asks(Rfc2544Test::Latency) {
-                report.latency = self.latency(size, &search, tester)?;
+            let trial = |parts| self.trial(size, parts, Length::Time(self.trial), "throughput");
+            let (most, resolution) = (WHOLE.into(), self.resolution.into());
+            let search = highest(tester, most, resolution, self.acceptable_loss, &trial)?;
+            let share = as_share(search.best);
+            if self.asks(Rfc2544Test::Latency) && search.best > 0 {
+                let length = Length::Time(self.trial);
+                let outcome = tester.trial(&self.trial(size, search.best, length, "latency"))?;
+                report.latency = Some(LatencyReport {
+                    share,
+                    delay_us: outcome.delay_us,
+                    jitter_us: outcome.jitter_us,
+                });
             }
-            let parts = search.best.as_ref().map_or(0, |(parts, _)| *parts);
-            let frames_per_s = as_share(parts) * whole;
             report.throughput = Some(ThroughputReport {
-                share: as_share(parts),
-                frames_per_s,
-                bits_per_s: frames_per_s * f64::from((size + FCS_LEN) * 8),
-                limit: search.limit.name(),
-                reason: search.limit.reason(),
+                share,
+                frames_per_s: share * whole,
+                bits_per_s: share * whole * f64::from((size + FCS_LEN) * 8),
+                limit: search.limit,
                 trials: search.trials,
             });
         }
@@ -219,40 +219,15 @@ impl Rfc2544 {
     }
 
     fn trial(&self, size: u32, parts: u64, length: Length, test: &str) -> Trial {
-        let sizes: Arc<dyn SizeModel> = Arc::new(Fixed::new(size));
         let at = as_share(parts) * 100.0;
         Trial {
-            sizes: Some(sizes),
+            sizes: Some(Arc::new(Fixed::new(size))),
             rate: share(self.rate, parts as u32),
             arrivals: None,
             length,
             headers: Headers::default(),
             purpose: format!("{test}, {} bytes, {at:.2} %", size + FCS_LEN),
         }
-    }
-
-    fn throughput<T: Tester>(&self, size: u32, tester: &mut T) -> Result<Search, T::Error> {
-        let trial = |parts| self.trial(size, parts, Length::Time(self.trial), "throughput");
-        let (most, resolution) = (WHOLE.into(), self.resolution.into());
-        highest(tester, most, resolution, self.acceptable_loss, &trial)
-    }
-
-    fn latency<T: Tester>(
-        &self,
-        size: u32,
-        search: &Search,
-        tester: &mut T,
-    ) -> Result<Option<LatencyReport>, T::Error> {
-        let Some((parts, _)) = &search.best else {
-            return Ok(None);
-        };
-        let outcome =
-            tester.trial(&self.trial(size, *parts, Length::Time(self.trial), "latency"))?;
-        Ok(Some(LatencyReport {
-            share: as_share(*parts),
-            delay_us: outcome.delay_us,
-            jitter_us: outcome.jitter_us,
-        }))
     }
 
     /// Tests decreasing loads until two consecutive ones are lossless.
@@ -307,11 +282,11 @@ impl Rfc2544 {
         let most = ((whole * self.trial.as_secs_f64()) as u64).max(1);
         let finest = u128::from(most) * u128::from(self.resolution) / u128::from(WHOLE);
         let trial = |frames| self.trial(size, WHOLE.into(), Length::Frames(frames), "back-to-back");
-        let (mut found, mut limit) = (Vec::new(), Limit::None);
+        let (mut found, mut limit) = (Vec::new(), Limit::NONE);
         for _ in 0..self.bursts {
             let search = highest(tester, most, finest as u64, self.acceptable_loss, &trial)?;
-            found.push(search.best.map_or(0, |(frames, _)| frames));
-            if search.limit != Limit::None {
+            found.push(search.best);
+            if search.limit != Limit::NONE {
                 limit = search.limit;
             }
         }
@@ -320,8 +295,7 @@ impl Rfc2544 {
             frames_min: found.iter().copied().min().unwrap_or(0),
             tries: self.bursts,
             frames_tried: most,
-            limit: limit.name(),
-            reason: limit.reason(),
+            limit,
         })
     }
 }

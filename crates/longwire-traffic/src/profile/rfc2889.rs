@@ -17,7 +17,7 @@ use longwire_engine::Nanos;
 use serde::Serialize;
 
 use super::rfc2544::{LossReport, Rfc2544, STEP, WHOLE, as_share};
-use super::search::{ATTEMPTS, Search, halve};
+use super::search::{ATTEMPTS, Limit, halve};
 use super::trial::{Headers, Length, Outcome, Tester, Trial, Verdict, share};
 use crate::generator::{MACS_MAX, MacAddress};
 
@@ -91,11 +91,9 @@ pub struct CachingReport {
     pub addresses: u64,
     /// Largest number tested.
     pub addresses_tried: u64,
-    /// `none`: all were kept; `device`: larger numbers are not kept; `unknown`: larger numbers
-    /// could not be tested.
-    pub limit: &'static str,
-    /// Reason for `unknown`.
-    pub reason: Option<String>,
+    /// Reason why no larger number was kept.
+    #[serde(flatten)]
+    pub limit: Limit,
     /// Number of trials.
     pub trials: u32,
 }
@@ -110,9 +108,8 @@ pub struct LearningReport {
     /// The same rate in frames/s, which equals addresses/s.
     pub frames_per_s: f64,
     /// As in [`CachingReport::limit`].
-    pub limit: &'static str,
-    /// Reason for `unknown`.
-    pub reason: Option<String>,
+    #[serde(flatten)]
+    pub limit: Limit,
     /// Number of trials.
     pub trials: u32,
 }
@@ -125,19 +122,17 @@ impl Rfc2889 {
     pub fn run<T: Tester>(&self, tester: &mut T) -> Result<Rfc2889Report, T::Error> {
         let asks = |test| self.tests.contains(&test);
         let mut forwarding = Vec::new();
-        if asks(Rfc2889Test::Forwarding) {
-            for size in &self.loads.sizes {
-                forwarding.push(self.forwarding(*size, tester)?);
-            }
+        let sizes = self.loads.sizes.iter();
+        for size in sizes.filter(|_| asks(Rfc2889Test::Forwarding)) {
+            forwarding.push(self.forwarding(*size, tester)?);
         }
         let mut pool = AddressPool::default();
         let mut caching = None;
         if asks(Rfc2889Test::Caching) {
             caching = Some(self.caching(&mut pool, tester)?);
         }
-        let kept = caching
-            .as_ref()
-            .map_or(self.addresses, |found| found.addresses);
+        let found = caching.as_ref();
+        let kept = found.map_or(self.addresses, |found| found.addresses);
         let mut learning = None;
         if asks(Rfc2889Test::Learning) && kept > 0 {
             learning = Some(self.learning(kept, &mut pool, tester)?);
@@ -169,10 +164,8 @@ impl Rfc2889 {
         let order = |one: &&LossReport, other: &&LossReport| {
             one.forwarding_per_s.total_cmp(&other.forwarding_per_s)
         };
-        let (maximum, whole) = (
-            valid().max_by(order),
-            valid().find(|load| load.share == 1.0),
-        );
+        let maximum = valid().max_by(order);
+        let whole = valid().find(|load| load.share == 1.0);
         Ok(ForwardingReport {
             frame_size: size + FCS_LEN,
             whole_frames_per_s: Load::new(self.loads.rate, &Fixed::new(size)).packets_per_sec(),
@@ -194,10 +187,9 @@ impl Rfc2889 {
             self.learn(addresses, self.learning_rate, pool, tester)
         })?;
         Ok(CachingReport {
-            addresses: found(&search),
+            addresses: search.best,
             addresses_tried: most,
-            limit: search.limit.name(),
-            reason: search.limit.reason(),
+            limit: search.limit,
             trials: search.trials,
         })
     }
@@ -213,14 +205,12 @@ impl Rfc2889 {
         let search = halve(WHOLE.into(), finest, &mut |parts| {
             self.learn(addresses, share(rate, parts as u32), pool, tester)
         })?;
-        let parts = found(&search);
-        let whole = Load::new(rate, &*self.shortest()).packets_per_sec();
+        let share = as_share(search.best);
         Ok(LearningReport {
             addresses,
-            share: as_share(parts),
-            frames_per_s: as_share(parts) * whole,
-            limit: search.limit.name(),
-            reason: search.limit.reason(),
+            share,
+            frames_per_s: share * Load::new(rate, &*self.shortest()).packets_per_sec(),
+            limit: search.limit,
             trials: search.trials,
         })
     }
@@ -239,13 +229,13 @@ impl Rfc2889 {
         rate: LoadRate,
         pool: &mut AddressPool,
         tester: &mut T,
-    ) -> Result<(Outcome, Verdict), T::Error> {
+    ) -> Result<Verdict, T::Error> {
         let mut attempts = 0;
         loop {
-            let (outcome, verdict) = self.learn_once(addresses, rate, pool, tester)?;
+            let verdict = self.learn_once(addresses, rate, pool, tester)?;
             attempts += 1;
             if attempts == ATTEMPTS || !matches!(verdict, Verdict::Void(_)) {
-                return Ok((outcome, verdict));
+                return Ok(verdict);
             }
         }
     }
@@ -256,7 +246,7 @@ impl Rfc2889 {
         rate: LoadRate,
         pool: &mut AddressPool,
         tester: &mut T,
-    ) -> Result<(Outcome, Verdict), T::Error> {
+    ) -> Result<Verdict, T::Error> {
         if pool.trials > 0 {
             tester.pause(self.aging)?;
         }
@@ -281,8 +271,7 @@ impl Rfc2889 {
             ..Headers::default()
         };
         let probing = tester.trial(&trial(self.learning_rate, to, "probing"))?;
-        let verdict = judge(&learning, &probing, addresses);
-        Ok((probing, verdict))
+        Ok(judge(&learning, &probing, addresses))
     }
 }
 
@@ -304,10 +293,6 @@ fn judge(learning: &Outcome, probing: &Outcome, addresses: u64) -> Verdict {
         0 => Verdict::Passed,
         _ => Verdict::Lost,
     }
-}
-
-fn found(search: &Search) -> u64 {
-    search.best.as_ref().map_or(0, |(found, _)| *found)
 }
 
 /// Allocates test addresses.

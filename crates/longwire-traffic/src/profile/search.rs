@@ -1,24 +1,42 @@
 //! Search for the maximum load without loss.
 
+use serde::Serialize;
+
 use super::trial::{Outcome, ProfileError, Tester, Trial, Verdict};
 
 /// Reason why a search found no higher load.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// The maximum load passed.
-    None,
-    /// The device lost frames at higher loads.
-    Device,
-    /// Trials at higher loads were void for this reason, so the true limit may be higher.
-    Unknown(String),
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limit {
+    /// `none`: the maximum load passed; `device`: the device fails at higher loads; `unknown`:
+    /// higher loads could not be tested.
+    #[serde(rename = "limit")]
+    pub kind: &'static str,
+    /// Reason for `unknown`.
+    pub reason: Option<String>,
+}
+
+impl Limit {
+    pub(super) const NONE: Limit = Limit::named("none");
+    pub(super) const DEVICE: Limit = Limit::named("device");
+
+    const fn named(kind: &'static str) -> Limit {
+        let reason = None;
+        Limit { kind, reason }
+    }
+
+    pub(super) fn unknown(reason: String) -> Limit {
+        Limit {
+            reason: Some(reason),
+            ..Limit::named("unknown")
+        }
+    }
 }
 
 /// Result of a search.
-#[derive(Clone, Debug)]
-pub struct Search {
-    /// Maximum load that passed, with its outcome; `None` if none did.
-    pub best: Option<(u64, Outcome)>,
-    /// Reason why no higher load passed.
+#[derive(Debug)]
+pub(super) struct Search {
+    /// Maximum load that passed; 0 if none did.
+    pub best: u64,
     pub limit: Limit,
     /// Number of trials.
     pub trials: u32,
@@ -31,7 +49,7 @@ pub(super) const ATTEMPTS: u32 = 3;
 ///
 /// # Errors
 /// If a trial cannot be run.
-pub fn highest<T: Tester>(
+pub(super) fn highest<T: Tester>(
     tester: &mut T,
     most: u64,
     resolution: u64,
@@ -39,11 +57,11 @@ pub fn highest<T: Tester>(
     trial: &dyn Fn(u64) -> Trial,
 ) -> Result<Search, T::Error> {
     let mut trials = 0;
-    let mut search = halve(most, resolution, &mut |load| {
-        attempt(tester, &trial(load), acceptable_loss, &mut trials)
+    let search = halve(most, resolution, &mut |load| {
+        let judged = attempt(tester, &trial(load), acceptable_loss, &mut trials);
+        judged.map(|(_, verdict)| verdict)
     })?;
-    search.trials = trials;
-    Ok(search)
+    Ok(Search { trials, ..search })
 }
 
 /// Finds the maximum load in `1..=most` that passes, to within `resolution`, by bisection. Tries
@@ -54,37 +72,26 @@ pub fn highest<T: Tester>(
 pub(super) fn halve<E>(
     most: u64,
     resolution: u64,
-    attempt: &mut dyn FnMut(u64) -> Result<(Outcome, Verdict), E>,
+    attempt: &mut dyn FnMut(u64) -> Result<Verdict, E>,
 ) -> Result<Search, E> {
     let mut search = Search {
-        best: None,
-        limit: Limit::None,
+        best: 0,
+        limit: Limit::NONE,
         trials: 0,
     };
-    let (mut passed, mut failed) = (0, most.saturating_add(1));
-    let mut load = most;
+    let (mut load, mut failed) = (most, most.saturating_add(1));
     loop {
-        let (outcome, verdict) = attempt(load)?;
         search.trials += 1;
-        match verdict {
-            Verdict::Passed => {
-                passed = load;
-                search.best = Some((load, outcome));
-            }
-            Verdict::Lost => {
-                failed = load;
-                search.limit = Limit::Device;
-            }
-            Verdict::Void(reason) => {
-                failed = load;
-                search.limit = Limit::Unknown(reason);
-            }
+        match attempt(load)? {
+            Verdict::Passed => search.best = load,
+            Verdict::Lost => (failed, search.limit) = (load, Limit::DEVICE),
+            Verdict::Void(reason) => (failed, search.limit) = (load, Limit::unknown(reason)),
         }
         // `most` was tried first, so it has either passed or is an upper bound.
-        if passed == most || failed - passed <= resolution.max(1) {
+        if search.best == most || failed - search.best <= resolution.max(1) {
             return Ok(search);
         }
-        load = passed + (failed - passed) / 2;
+        load = search.best + (failed - search.best) / 2;
     }
 }
 
@@ -117,29 +124,9 @@ pub(super) fn attempt_together<T: Tester>(
             (outcome, verdict)
         });
         let judged: Vec<(Outcome, Verdict)> = judged.collect();
-        let void = judged
-            .iter()
-            .any(|(_, verdict)| matches!(verdict, Verdict::Void(_)));
-        if attempts == ATTEMPTS || !void {
+        let is_void = |(_, verdict): &(_, _)| matches!(verdict, Verdict::Void(_));
+        if attempts == ATTEMPTS || !judged.iter().any(is_void) {
             return Ok(judged);
-        }
-    }
-}
-
-impl Limit {
-    /// Returns the name in reports.
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Limit::None => "none",
-            Limit::Device => "device",
-            Limit::Unknown(_) => "unknown",
-        }
-    }
-
-    pub(super) fn reason(&self) -> Option<String> {
-        match self {
-            Limit::Unknown(reason) => Some(reason.clone()),
-            Limit::None | Limit::Device => None,
         }
     }
 }

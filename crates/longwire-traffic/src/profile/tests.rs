@@ -12,8 +12,9 @@ use longwire_engine::models::FRAMING;
 use longwire_engine::{FrameMeta, Link, LinkId, LinkSpec, Nanos, NoLoader, Verdict as Judged};
 use longwire_units::random::{Purpose, Stream};
 
+use super::search::{Search, highest};
 use super::trial::{Headers, Length, Outcome, Tester, Trial, share};
-use super::{Limit, ProfileError, Rfc2544, Rfc2544Test, highest};
+use super::{Limit, ProfileError, Rfc2544, Rfc2544Test};
 use longwire_runtime::Spread;
 
 /// An engine link as the device.
@@ -167,7 +168,7 @@ fn throughput_is_the_rate_of_the_link() {
     let report = test.run(&mut device).expect("a report");
     for size in &report.sizes {
         let found = size.throughput.as_ref().expect("throughput");
-        assert_eq!(found.limit, "device");
+        assert_eq!(found.limit.kind, "device");
         assert!((0.295..=0.301).contains(&found.share), "{size:?}");
         // Bisecting 200 steps takes at most 9 trials.
         assert!(found.trials <= 9, "{}", found.trials);
@@ -186,7 +187,8 @@ fn a_device_at_line_rate_needs_one_trial() {
     let test = rfc2544("1gbit", &[60], &[Rfc2544Test::Throughput]);
     let report = test.run(&mut device).expect("a report");
     let found = report.sizes[0].throughput.as_ref().expect("throughput");
-    assert_eq!((found.share, found.limit, found.trials), (1.0, "none", 1));
+    let limit = found.limit.kind;
+    assert_eq!((found.share, limit, found.trials), (1.0, "none", 1));
     assert!((found.frames_per_s - 1e9 / 672.0).abs() < 0.1, "{found:?}");
 }
 
@@ -228,7 +230,7 @@ fn the_longest_burst_fills_the_queue() {
     test.resolution = 1;
     let report = test.run(&mut device).expect("a report");
     let bursts = report.sizes[0].bursts.as_ref().expect("bursts");
-    assert_eq!(bursts.limit, "device");
+    assert_eq!(bursts.limit.kind, "device");
     assert_eq!(bursts.frames_min, 199, "{bursts:?}");
 }
 
@@ -243,8 +245,7 @@ fn a_slow_generator_is_not_the_limit_of_the_device() {
     let found = size.throughput.as_ref().expect("throughput");
     // 400,000 of 1,488,095 frames/s equal 26.88 %.
     assert!((0.2638..=0.2689).contains(&found.share), "{found:?}");
-    assert_eq!(found.limit, "unknown");
-    assert_eq!(found.reason.as_deref(), Some("out of breath"));
+    assert_eq!(found.limit, Limit::unknown("out of breath".to_owned()));
     let void = size.loss.iter().filter(|step| step.void.is_some());
     assert_eq!(void.count(), 8, "100 % to 30 %");
 }
@@ -276,7 +277,7 @@ impl Tester for Lossy {
     }
 }
 
-fn search(device: &mut Lossy, acceptable_loss: f64) -> super::Search {
+fn search(device: &mut Lossy, acceptable_loss: f64) -> Search {
     let trial = |parts| Trial {
         sizes: None,
         rate: share("1mpps".parse().expect("a rate"), parts as u32),
@@ -297,15 +298,15 @@ fn only_unexcused_loss_is_attributed_to_the_device() {
     };
     // Only the device can have lost these 10 frames.
     let found = search(&mut lossy(10, 0), 0.0);
-    assert_eq!((found.limit, found.best.is_none()), (Limit::Device, true));
+    assert_eq!((found.limit, found.best), (Limit::DEVICE, 0));
     assert_eq!(found.trials, 5, "100 %, 50 %, 25 %, 12.5 %, 6.25 %");
     // A burst of 10 late frames explains up to 10 losses.
     let mut device = lossy(10, 10);
     let found = search(&mut device, 0.0);
-    assert_eq!(found.limit, Limit::Unknown("a pause".to_owned()));
+    assert_eq!(found.limit, Limit::unknown("a pause".to_owned()));
     assert_eq!(found.trials, 15, "each three times");
     // 11 losses exceed the burst of 10 late frames.
-    assert_eq!(search(&mut lossy(11, 10), 0.0).limit, Limit::Device);
+    assert_eq!(search(&mut lossy(11, 10), 0.0).limit, Limit::DEVICE);
     // Loss up to the acceptable ratio passes.
-    assert_eq!(search(&mut lossy(10, 0), 0.01).limit, Limit::None);
+    assert_eq!(search(&mut lossy(10, 0), 0.01).limit, Limit::NONE);
 }

@@ -7,7 +7,6 @@ use longwire_packet::frame;
 use longwire_packet::header::IpHeader;
 use longwire_packet::probe::Probe;
 use longwire_runtime::record::Epoch;
-use longwire_runtime::sent::SentFrames;
 use longwire_units::count_of;
 
 use super::ReceiveConfig;
@@ -24,7 +23,8 @@ pub(super) struct Account {
     config: ReceiveConfig,
     /// Converts arrivals to wall-clock time.
     epoch: Epoch,
-    packets: u64,
+    /// Number of frames.
+    pub packets: u64,
     bytes: u64,
     left_out: u64,
     first: Nanos,
@@ -36,7 +36,8 @@ pub(super) struct Account {
     series: Series,
     expected: Option<ScheduleComparison>,
     comparison: Option<Comparison>,
-    live: Option<LiveComparison>,
+    /// Comparison with frames sent by this process.
+    pub live: Option<LiveComparison>,
     streams: Streams,
     capture: Option<CaptureWriter>,
     error: Option<String>,
@@ -73,11 +74,6 @@ impl Account {
             unseen: Unseen::default(),
             config,
         })
-    }
-
-    /// Compares arrivals with frames sent by this process.
-    pub(super) fn compare_with(&mut self, sent: SentFrames) {
-        self.live = Some(LiveComparison::new(sent));
     }
 
     /// Records a frame, possibly truncated by its capture.
@@ -149,11 +145,6 @@ impl Account {
         self.config.count.is_some_and(|count| self.packets >= count)
     }
 
-    /// Returns the number of frames.
-    pub(super) fn packets(&self) -> u64 {
-        self.packets
-    }
-
     /// Records an error that ends the run.
     pub(super) fn fail(&mut self, error: String) {
         self.error.get_or_insert(error);
@@ -178,10 +169,8 @@ impl Account {
             _ if seconds == 0.0 => 0.0,
             packets => amount * (packets - 1) as f64 / packets as f64 / seconds,
         };
-        let trace = self.comparison.as_ref().map(Comparison::report);
-        let live = self.live.as_ref();
-        let trace_error = self.comparison.as_ref().and_then(Comparison::error);
-        let comparison = self.comparison.as_ref();
+        let (comparison, live) = (self.comparison.as_ref(), self.live.as_ref());
+        let trace = comparison.map(Comparison::report);
         let mut notes = comparison.map_or_else(Vec::new, Comparison::notes);
         if self.set_back > 0 {
             notes.push(format!(
@@ -203,9 +192,12 @@ impl Account {
             trace: trace.or(live.map(LiveComparison::report)),
             delay: live.map(LiveComparison::delay),
             streams: self.streams.report(),
-            stray_probes: self.streams.stray(),
+            stray_probes: self.streams.stray,
             notes,
-            error: self.error.clone().or(trace_error),
+            error: self
+                .error
+                .clone()
+                .or(comparison.and_then(Comparison::error)),
             ..ReceiveReport::default()
         }
     }

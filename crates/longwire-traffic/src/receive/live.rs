@@ -8,20 +8,14 @@ use super::report::{DelayReport, TraceReport};
 use super::spread::Distribution;
 use super::timing::Jitter;
 
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    digest: u64,
-    wire_len: u32,
-    at: Nanos,
-}
-
 /// Matches arrivals with sent frames.
 ///
 /// The sender logs a frame before sending it. Arrivals are buffered, and looked up only after
 /// reading the log, so that no lookup is too early.
 pub(super) struct LiveComparison {
     sent: SentFrames,
-    arrivals: Vec<Arrival>,
+    /// Digest, length and time of the arrivals that have not been looked up.
+    arrivals: Vec<(u64, u32, Nanos)>,
     matching: Matching,
     delay: Distribution,
     jitter: Jitter,
@@ -41,11 +35,7 @@ impl LiveComparison {
     #[inline]
     pub(super) fn record(&mut self, bytes: &[u8], arrival: Nanos) {
         let (digest, wire_len) = fingerprint(bytes, self.sent.ignored());
-        self.arrivals.push(Arrival {
-            digest,
-            wire_len,
-            at: arrival,
-        });
+        self.arrivals.push((digest, wire_len, arrival));
     }
 
     /// Looks up buffered arrivals. Must be called after each burst and at the end.
@@ -60,10 +50,10 @@ impl LiveComparison {
                 late: u32::try_from(late).unwrap_or(u32::MAX),
             });
         });
-        for arrival in self.arrivals.drain(..) {
-            if let Some(sent) = matching.match_frame(arrival.digest, arrival.wire_len, arrival.at) {
+        for (digest, wire_len, arrival) in self.arrivals.drain(..) {
+            if let Some(sent) = matching.match_frame(digest, wire_len, arrival) {
                 let left = sent.due.as_nanos().wrapping_add(u64::from(sent.late));
-                let delay = arrival.at.as_nanos().wrapping_sub(left).cast_signed();
+                let delay = arrival.as_nanos().wrapping_sub(left).cast_signed();
                 self.delay.record(delay);
                 self.jitter.record(delay);
             }

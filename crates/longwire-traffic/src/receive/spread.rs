@@ -12,7 +12,6 @@ pub(super) struct Distribution {
     above: Histogram<u32>,
     /// Magnitudes of negative values.
     below: Option<Histogram<u32>>,
-    digits: u8,
     count: u64,
     sum: i128,
     min: i64,
@@ -40,7 +39,6 @@ impl Distribution {
         Distribution {
             above: counters(digits),
             below: None,
-            digits,
             count: 0,
             sum: 0,
             min: i64::MAX,
@@ -58,7 +56,7 @@ impl Distribution {
         if value >= 0 {
             self.above.saturating_record(magnitude);
         } else {
-            let digits = self.digits;
+            let digits = self.above.sigfig();
             let below = self.below.get_or_insert_with(|| counters(digits));
             below.saturating_record(magnitude);
         }

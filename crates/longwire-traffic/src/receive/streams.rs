@@ -20,7 +20,8 @@ const PLAUSIBLE: Nanos = Nanos::from_secs(24 * 60 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     by_number: BTreeMap<u32, Box<StreamAccount>>,
-    stray: u64,
+    /// Number of probes in streams beyond the maximum.
+    pub stray: u64,
 }
 
 impl Streams {
@@ -46,11 +47,6 @@ impl Streams {
         streams
             .map(|(number, stream)| stream.report(*number))
             .collect()
-    }
-
-    /// Returns the number of probes in streams beyond the maximum.
-    pub(super) fn stray(&self) -> u64 {
-        self.stray
     }
 }
 
@@ -184,6 +180,6 @@ mod tests {
             streams.record(&probe(stream, 0, 0), Nanos::from_nanos(START));
         }
         assert_eq!(streams.report().len(), STREAMS_MAX);
-        assert_eq!(streams.stray(), STREAMS_MAX as u64);
+        assert_eq!(streams.stray, STREAMS_MAX as u64);
     }
 }

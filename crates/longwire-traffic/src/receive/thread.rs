@@ -13,7 +13,7 @@ use longwire_engine::Nanos;
 use longwire_io::port::offload::finish_checksum;
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::{AnyRx, RxFrame, registry};
-use longwire_io::{PortError, RxPort};
+use longwire_io::{PortError, ReceiveResult, RxPort};
 use longwire_runtime::clock::monotonic_now;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::sent::SentFrames;
@@ -22,6 +22,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 use super::account::Account;
+use super::live::LiveComparison;
 use super::report::{ReceiveReport, Unseen};
 use super::witness::{Witness, stolen_s};
 use super::{ReceiveConfig, ReceiveError};
@@ -83,28 +84,12 @@ impl Shared {
 
 impl Receiver {
     /// Opens a port with [`open_options`] in the calling thread's network namespace, and starts
-    /// receiving.
+    /// receiving. Compares arrivals with the frames that this process has `sent`
+    /// ([`longwire_runtime::sent`]), if given.
     ///
     /// # Errors
     /// If the port, the trace or the capture cannot be opened.
-    pub fn open(port: &str, config: ReceiveConfig) -> Result<Receiver, ReceiveError> {
-        Receiver::start(port, config, None)
-    }
-
-    /// Like [`Receiver::open`], but compares arrivals with frames sent by this process
-    /// ([`longwire_runtime::sent`]).
-    ///
-    /// # Errors
-    /// As [`Receiver::open`].
-    pub fn of_sent(
-        port: &str,
-        config: ReceiveConfig,
-        sent: SentFrames,
-    ) -> Result<Receiver, ReceiveError> {
-        Receiver::start(port, config, Some(sent))
-    }
-
-    fn start(
+    pub fn open(
         port: &str,
         config: ReceiveConfig,
         sent: Option<SentFrames>,
@@ -112,9 +97,7 @@ impl Receiver {
         let port = registry::open(port, &open_options())?;
         let (core, idle, witness) = (config.core, config.idle, config.witness);
         let mut account = Account::open(config, sharp_epoch())?;
-        if let Some(sent) = sent {
-            account.compare_with(sent);
-        }
+        account.live = sent.map(LiveComparison::new);
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             account: Mutex::new(account),
@@ -156,7 +139,7 @@ impl Receiver {
 
     /// Returns the number of frames received.
     pub fn packets(&self) -> u64 {
-        self.shared.account().packets()
+        self.shared.account().packets
     }
 
     /// Whether the receiver has ended: enough frames, idle for long enough, or a failed port.
@@ -251,9 +234,9 @@ impl Worker {
             // Load the flag before receiving, so that all frames before the stop are received.
             let stopping = self.shared.stop.load(Ordering::Acquire);
             match self.take_waiting() {
-                Ok(Received::Some) => active = Instant::now(),
-                Ok(Received::None) => {}
-                Ok(Received::End) => break,
+                Ok(received) if received.end => break,
+                Ok(received) if received.frames > 0 => active = Instant::now(),
+                Ok(_) => {}
                 Err(error) => {
                     self.shared.account().fail(error.to_string());
                     break;
@@ -283,12 +266,12 @@ impl Worker {
     fn is_over(&self, quiet: Duration) -> bool {
         let account = self.shared.account();
         let silent = self.idle.is_some_and(|idle| quiet >= idle);
-        account.is_complete() || silent && account.packets() > 0
+        account.is_complete() || silent && account.packets > 0
     }
 
     /// Receives pending frames, at most as many as fit in the ring.
-    fn take_waiting(&mut self) -> Result<Received, PortError> {
-        let mut taken = Received::None;
+    fn take_waiting(&mut self) -> Result<ReceiveResult, PortError> {
+        let mut all = ReceiveResult::default();
         for _ in 0..BURSTS_MAX {
             let mut account = self.shared.account();
             let scratch = &mut self.scratch;
@@ -296,17 +279,13 @@ impl Worker {
                 take(&mut account, scratch, &arrived);
             })?;
             account.rest();
-            if received.end {
-                return Ok(Received::End);
-            }
-            if received.frames > 0 {
-                taken = Received::Some;
-            }
-            if received.frames < BURST || account.is_complete() {
+            all.frames += received.frames;
+            all.end = received.end;
+            if received.end || received.frames < BURST || account.is_complete() {
                 break;
             }
         }
-        Ok(taken)
+        Ok(all)
     }
 
     fn ask_losses(&mut self) {
@@ -317,14 +296,6 @@ impl Worker {
             unusable: losses.unusable,
         };
     }
-}
-
-/// Result of a receive call.
-enum Received {
-    Some,
-    None,
-    /// No more frames will arrive.
-    End,
 }
 
 #[inline]

@@ -14,13 +14,8 @@ pub(super) struct ScheduleComparison {
     drift: DriftFit,
     /// Due time and offset of the first frame.
     origin: Option<(u64, i64)>,
-    last: Option<Last>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    due: u64,
-    arrival: u64,
+    /// Due time and arrival of the last frame.
+    last: Option<(u64, u64)>,
 }
 
 impl ScheduleComparison {
@@ -38,10 +33,10 @@ impl ScheduleComparison {
         if let Some(since) = due.checked_sub(first_due) {
             self.drift.record(since, offset);
         }
-        let last = self.last.replace(Last { due, arrival });
-        let last = last.filter(|_| next)?;
-        let gap = arrival.wrapping_sub(last.arrival).cast_signed();
-        let error = gap.wrapping_sub(due.wrapping_sub(last.due).cast_signed());
+        let last = self.last.replace((due, arrival));
+        let (last_due, last_arrival) = last.filter(|_| next)?;
+        let gap = arrival.wrapping_sub(last_arrival).cast_signed();
+        let error = gap.wrapping_sub(due.wrapping_sub(last_due).cast_signed());
         self.gap_error.record(error.wrapping_abs());
         Some(error)
     }

@@ -1,5 +1,7 @@
 //! Syntax of requirements: comma-separated clauses, each with a name, a comparison and a value.
 
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+
 use longwire_runtime::suggest;
 use longwire_units::UnitError;
 
@@ -10,22 +12,17 @@ pub(crate) struct SplitClause<'a> {
     pub value: &'a str,
 }
 
+/// The orderings of a value and its bound that meet a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparator {
-    Less,
-    LessOrEqual,
-    Equal,
-    GreaterOrEqual,
-    Greater,
-}
+pub(crate) struct Comparator(&'static [Ordering]);
 
 /// Comparison operators; longer ones come first, so that `<=` is not read as `<`.
 const COMPARISONS: [(&str, Comparator); 5] = [
-    ("<=", Comparator::LessOrEqual),
-    (">=", Comparator::GreaterOrEqual),
-    ("<", Comparator::Less),
-    (">", Comparator::Greater),
-    ("=", Comparator::Equal),
+    ("<=", Comparator(&[Less, Equal])),
+    (">=", Comparator(&[Equal, Greater])),
+    ("<", Comparator(&[Less])),
+    (">", Comparator(&[Greater])),
+    ("=", Comparator(&[Equal])),
 ];
 
 /// Returns the clauses of an expression.
@@ -67,13 +64,13 @@ impl<'a> SplitClause<'a> {
 
 impl Comparator {
     pub fn holds(self, found: f64, wanted: f64) -> bool {
-        match self {
-            Comparator::Less => found < wanted,
-            Comparator::LessOrEqual => found <= wanted,
-            Comparator::Equal => found == wanted,
-            Comparator::GreaterOrEqual => found >= wanted,
-            Comparator::Greater => found > wanted,
-        }
+        let order = found.partial_cmp(&wanted);
+        order.is_some_and(|order| self.0.contains(&order))
+    }
+
+    /// Whether the bound is a maximum.
+    pub fn is_maximum(self) -> bool {
+        !self.0.contains(&Greater)
     }
 }
 

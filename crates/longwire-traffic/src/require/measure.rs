@@ -2,7 +2,6 @@
 
 use longwire_engine::{DropReason, Nanos};
 use longwire_runtime::counters::{Counter, Effects, LATENESS, Statistic, Traffic};
-use longwire_runtime::deciding::PortReport;
 use longwire_runtime::report::{DISTRIBUTIONS, Distribution};
 use longwire_runtime::{Artifact, Pauses, RunReport};
 
@@ -22,46 +21,26 @@ pub(super) enum Measure {
     Drops(Option<DropReason>),
     /// A link counter.
     Counter(&'static Counter),
-    /// Machine pauses or process stops.
-    Standstill(&'static Standstill, &'static PauseMeasure),
+    /// Machine pauses or process stops: the kind, whether it is a time, and a statistic.
+    Standstill(fn(&RunReport) -> &Pauses, bool, fn(&Pauses) -> f64),
 }
 
-/// A kind of run interruption.
-#[derive(Debug)]
-pub(super) struct Standstill {
-    name: &'static str,
-    of: fn(&RunReport) -> &Pauses,
-}
+/// Name and accessor of a kind of run interruption.
+type Standstill = (&'static str, fn(&RunReport) -> &Pauses);
 
-impl Standstill {
-    const fn new(name: &'static str, of: fn(&RunReport) -> &Pauses) -> Standstill {
-        Standstill { name, of }
-    }
-}
-
-static STANDSTILLS: [Standstill; 2] = [
-    Standstill::new("pauses", |report| &report.pauses),
-    Standstill::new("stops", |report| &report.stops),
+const STANDSTILLS: [Standstill; 2] = [
+    ("pauses", |report| &report.pauses),
+    ("stops", |report| &report.stops),
 ];
 
-/// A statistic over interruptions; times are in nanoseconds.
-#[derive(Debug)]
-pub(super) struct PauseMeasure {
-    name: &'static str,
-    is_time: bool,
-    of: fn(&Pauses) -> f64,
-}
+/// A statistic over interruptions: name, whether it is a time, and value; times are in
+/// nanoseconds.
+type PauseMeasure = (&'static str, bool, fn(&Pauses) -> f64);
 
-impl PauseMeasure {
-    const fn new(name: &'static str, is_time: bool, of: fn(&Pauses) -> f64) -> PauseMeasure {
-        PauseMeasure { name, is_time, of }
-    }
-}
-
-static PAUSES: [PauseMeasure; 3] = [
-    PauseMeasure::new("count", false, |pauses| pauses.count as f64),
-    PauseMeasure::new("max", true, |pauses| pauses.max_us * 1e3),
-    PauseMeasure::new("total", true, |pauses| pauses.total_us * 1e3),
+const PAUSES: [PauseMeasure; 3] = [
+    ("count", false, |pauses| pauses.count as f64),
+    ("max", true, |pauses| pauses.max_us * 1e3),
+    ("total", true, |pauses| pauses.total_us * 1e3),
 ];
 
 /// Measures that sum several counters.
@@ -89,10 +68,9 @@ fn families() -> Vec<(&'static str, Vec<(&'static str, Measure)>)> {
         let parts = parts.map(|part| (part.name, Measure::Time(times, part)));
         (times.name, parts.collect())
     });
-    let standstills = STANDSTILLS.iter().map(|of| {
-        let parts = PAUSES.iter();
-        let parts = parts.map(|part| (part.name, Measure::Standstill(of, part)));
-        (of.name, parts.collect())
+    let standstills = STANDSTILLS.map(|(name, pauses)| {
+        let part = |(name, is_time, of)| (name, Measure::Standstill(pauses, is_time, of));
+        (name, PAUSES.map(part).to_vec())
     });
     let counted = [("artifacts", artifacts.to_vec()), ("drops", drops.to_vec())];
     let counted = counted.into_iter();
@@ -142,31 +120,25 @@ fn prefixed(prefix: &str, parts: &[(&str, Measure)]) -> String {
 
 /// Returns a statistic in nanoseconds; `None` if nothing was measured.
 fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64> {
-    let of_port = |port: &PortReport| match times.name {
-        "lateness" => Some(port.lateness_us),
-        "lateness-own" => Some(port.lateness_own_us),
-        _ => None,
+    let found = match (place, times.name) {
+        (Place::Port(port), "lateness") => port.lateness_us,
+        (Place::Port(port), "lateness-own") => port.lateness_own_us,
+        (Place::Link(link), _) => (times.of)(link)?,
+        _ => return None,
     };
-    let found = match place {
-        Place::Port(port) => of_port(port),
-        Place::Link(link) => (times.of)(link),
-        Place::Host(_) | Place::Recording(_) => None,
-    };
-    let found = found.map(|found| (part.of)(&found));
     // Reports have microseconds with all decimals.
-    let found = match found {
+    match (part.of)(&found) * 1e3 {
         // A replay without gaps has no gap error, which counts as 0.
-        Some(found) if found.is_nan() && times.name == "gap" => Some(0.0),
-        found => found.filter(|found| !found.is_nan()),
-    };
-    found.map(|micros| micros * 1e3)
+        nanos if nanos.is_nan() => (times.name == "gap").then_some(0.0),
+        nanos => Some(nanos),
+    }
 }
 
 impl Measure {
     /// Returns the value of a run-level measure.
     pub(super) fn of_run(&self, report: &RunReport) -> Option<f64> {
         match self {
-            Measure::Standstill(standstill, part) => Some((part.of)((standstill.of)(report))),
+            Measure::Standstill(pauses, _, of) => Some(of(pauses(report))),
             _ => None,
         }
     }
@@ -196,41 +168,28 @@ impl Measure {
         }
     }
 
-    /// Returns the kind of artifacts that it counts, if there is only one.
-    fn kind(&self) -> Option<Artifact> {
-        match self {
-            Measure::Artifacts(kind) => *kind,
-            _ => None,
-        }
-    }
-
     /// Whether it counts frames or bytes, which both links and ports do.
     pub(super) fn is_of_traffic(&self) -> bool {
         matches!(self, Measure::Counter(counter) if Traffic::COUNTERS.contains(counter))
     }
 
-    /// Whether it is measured between the departures of a replay.
-    pub(super) fn is_of_gaps(&self) -> bool {
-        matches!(self, Measure::Time(times, _) if times.name == "gap")
-    }
-
-    /// Whether it is measured from send timestamps.
-    pub(super) fn is_of_stamps(&self) -> bool {
-        matches!(self, Measure::Time(times, _) if times.name == "sent")
+    /// Returns the name of the distribution of times that it summarises: `gap` between the
+    /// departures of a replay, `sent` for send timestamps.
+    pub(super) fn times(&self) -> Option<&'static str> {
+        match self {
+            Measure::Time(times, _) => Some(times.name),
+            _ => None,
+        }
     }
 
     /// Whether it is a time, rather than a count.
     pub(super) fn is_time(&self) -> bool {
-        match self {
-            Measure::Time(..) => true,
-            Measure::Standstill(_, part) => part.is_time,
-            _ => false,
-        }
+        matches!(self, Measure::Time(..) | Measure::Standstill(_, true, _))
     }
 
     /// Whether it compares a time with a release, which another host may have decided.
     pub(super) fn is_of_clocks(&self) -> bool {
-        matches!(self, Measure::Time(times, _) if times.name != "gap")
+        self.times().is_some_and(|times| times != "gap")
     }
 
     /// Returns the value, in nanoseconds for times; `None` if nothing was measured. Counts absent
@@ -238,9 +197,12 @@ impl Measure {
     pub(super) fn of(&self, place: &Place<'_>) -> Option<f64> {
         let count = match self {
             Measure::Time(times, part) => return time(place, times, part),
-            _ if self.is_at_ports() && !place.counts_artifacts(self.kind()) => return None,
+            Measure::Artifacts(Some(kind)) => {
+                let counted = place.counts_artifacts(Some(*kind));
+                return counted.then(|| place.artifacts().of(kind.name()) as f64);
+            }
+            _ if self.is_at_ports() && !place.counts_artifacts(None) => return None,
             Measure::Artifacts(None) => place.artifacts().total(),
-            Measure::Artifacts(Some(kind)) => place.artifacts().of(kind.name()),
             Measure::ArtifactsOwn => place.count(Artifact::is_own),
             Measure::ArtifactsLost => place.count(Artifact::is_lost),
             Measure::Drops(None) => place.link()?.drops.total(),

@@ -198,12 +198,8 @@ impl Requirement {
     /// Returns the clauses that require frame times below `least`.
     pub fn bounds_below(&self, least: Nanos) -> Vec<&str> {
         let is_finer = |clause: &&Clause| {
-            let limits = !matches!(
-                clause.comparison,
-                Comparator::Greater | Comparator::GreaterOrEqual
-            );
             let below = matches!(clause.value, Value::Plain(value) if value < least.as_nanos());
-            limits && below && clause.measure.is_of_clocks()
+            clause.comparison.is_maximum() && below && clause.measure.is_of_clocks()
         };
         let finer = self.clauses.iter().filter(is_finer);
         finer.map(|clause| clause.text.as_str()).collect()
@@ -230,7 +226,7 @@ impl Requirement {
         let measured = Place::measured(report);
         for clause in &self.clauses {
             if let Some(found) = clause.measure.of_run(report) {
-                unmet.extend(clause.unmet_by(found, "the run"));
+                unmet.extend(clause.unmet_by(found, 0, "the run"));
                 continue;
             }
             // The outputs of a replay are both links and ports, with equal names.
@@ -271,22 +267,22 @@ impl Clause {
     /// Returns the reason why no run can meet the clause, if there is one. The first `ports` names
     /// are those of ports.
     fn unmeetable(&self, names: &[&str], ports: usize, kind: RunKind) -> Option<String> {
-        if self.measure.is_of_gaps() && !kind.replays {
-            return Some("gaps are measured for replays".to_owned());
-        }
-        if self.measure.is_of_stamps() && !kind.replays {
-            return Some("send stamps are taken for replays".to_owned());
+        match self.measure.times() {
+            Some("gap") if !kind.replays => {
+                return Some("gaps are measured for replays".to_owned());
+            }
+            Some("sent") if !kind.replays => {
+                return Some("send stamps are taken for replays".to_owned());
+            }
+            _ => {}
         }
         let name = self.place.as_ref()?;
         let found = named(name, names);
-        if found.is_empty() && !kind.is_fixed {
-            return None;
-        }
         if found.is_empty() {
-            return Some(format!(
-                "no link named '{name}'; {}",
-                known(name, names, "are")
-            ));
+            let known = known(name, names, "are");
+            return kind
+                .is_fixed
+                .then(|| format!("no link named '{name}'; {known}"));
         }
         let is_port = !kind.replays && found.iter().all(|index| *index < ports);
         (is_port && !self.measure.is_at_ports() && !self.measure.is_of_traffic()).then(|| {
@@ -296,53 +292,37 @@ impl Clause {
 
     fn unmet(&self, place: &Place<'_>) -> Option<String> {
         let name = place.name();
-        match self.measure.of(place) {
-            Some(found) => match self.value {
-                Value::Plain(_) => self.unmet_by(found, &name),
-                Value::Share(wanted) => self.unmet_share(found, wanted, place),
-            },
-            None if self.measure.is_of_stamps() => {
-                Some(format!("{}: {name} has no send stamps", self.text))
+        if let Some(found) = self.measure.of(place) {
+            return self.unmet_by(found, place.frames(), &name);
+        }
+        let why = match self.measure.times() {
+            Some("sent") => format!("{name} has no send stamps"),
+            Some("gap") => format!("{name} has no gaps: they are measured for replays"),
+            _ if self.measure.is_at_ports() => {
+                format!(
+                    "artifacts and lateness are counted at ports; name the output port of {name}"
+                )
             }
-            None if self.measure.is_of_gaps() => Some(format!(
-                "{}: {name} has no gaps: they are measured for replays",
-                self.text
-            )),
-            None if self.measure.is_at_ports() => Some(format!(
-                "{}: artifacts and lateness are counted at ports; name the output port of {name}",
-                self.text
-            )),
-            None => Some(format!(
-                "{}: ports count no drops or model effects; name a link instead of {name}",
-                self.text
-            )),
-        }
-    }
-
-    fn unmet_by(&self, found: f64, subject: &str) -> Option<String> {
-        let Value::Plain(wanted) = self.value else {
-            return None;
+            _ => format!("ports count no drops or model effects; name a link instead of {name}"),
         };
-        if self.comparison.holds(found, wanted as f64) {
-            return None;
-        }
-        let found = self.measure.show(found);
-        Some(format!("{}: {subject} had {found}", self.text))
+        Some(format!("{}: {why}", self.text))
     }
 
-    fn unmet_share(&self, count: f64, wanted: f64, place: &Place<'_>) -> Option<String> {
-        let frames = place.frames();
+    /// Compares a value with its bound, or its share of `frames`.
+    fn unmet_by(&self, found: f64, frames: u64, subject: &str) -> Option<String> {
         // Without counted frames, any artifact exceeds every share.
-        let share = count / (frames as f64).max(1.0);
-        if self.comparison.holds(share, wanted) {
-            return None;
-        }
-        Some(format!(
-            "{}: {} had {}, {count} of {frames} frames",
-            self.text,
-            place.name(),
-            percent(share)
-        ))
+        let share = found / (frames as f64).max(1.0);
+        let (holds, shown) = match self.value {
+            Value::Plain(wanted) => {
+                let holds = self.comparison.holds(found, wanted as f64);
+                (holds, self.measure.show(found))
+            }
+            Value::Share(wanted) => {
+                let shown = format!("{}, {found} of {frames} frames", percent(share));
+                (self.comparison.holds(share, wanted), shown)
+            }
+        };
+        (!holds).then(|| format!("{}: {subject} had {shown}", self.text))
     }
 }
 

@@ -33,20 +33,18 @@ impl ReceivedClause {
                 (Some(link.to_owned()), condition)
             }
         };
-        let requirement = condition.parse();
-        let refused = |source| RequireError::Received {
-            clause: clause.to_owned(),
-            source: Box::new(source),
-        };
-        Some(
-            requirement
-                .map_err(refused)
-                .map(|requirement| ReceivedClause {
-                    text: clause.to_owned(),
-                    link,
-                    requirement,
-                }),
-        )
+        let text = clause.to_owned();
+        Some(match condition.parse() {
+            Ok(requirement) => Ok(ReceivedClause {
+                text,
+                link,
+                requirement,
+            }),
+            Err(source) => Err(RequireError::Received {
+                clause: text,
+                source: Box::new(source),
+            }),
+        })
     }
 
     /// Returns a sentence for each link that does not meet the requirement.
@@ -58,20 +56,18 @@ impl ReceivedClause {
         if let (Some(name), true) = (&self.link, about.is_empty()) {
             return vec![no_such_link(&self.text, name, links)];
         }
-        let mut unmet = Vec::new();
-        let mut found = false;
-        for link in about.into_iter().map(|index| links[index]) {
-            let Some(received) = received.get(link) else {
-                continue;
-            };
-            found = true;
-            let said = self.requirement.unmet(received);
-            unmet.extend(said.iter().map(|said| format!("{link}: {said}")));
+        let about = about.into_iter().map(|index| links[index]);
+        let mut about = about
+            .filter_map(|link| Some((link, received.get(link)?)))
+            .peekable();
+        if about.peek().is_none() {
+            return vec![format!("{}: no receiver", self.text)];
         }
-        if !found {
-            unmet.push(format!("{}: no receiver", self.text));
-        }
-        unmet
+        let unmet = about.flat_map(|(link, received)| {
+            let said = self.requirement.unmet(received).into_iter();
+            said.map(move |said| format!("{link}: {said}"))
+        });
+        unmet.collect()
     }
 }
 

@@ -10,9 +10,6 @@ use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
 use longwire_units::random::Stream;
 
 pub mod fixed;
-pub mod imix;
-pub mod list;
-pub mod mix;
 pub mod uniform;
 mod weighted;
 
@@ -115,9 +112,9 @@ pub static KIND: Kind<Box<dyn SizeModel>> = Kind {
     example: "1514",
     entries: &[
         fixed::ENTRY,
-        imix::ENTRY,
-        mix::ENTRY,
+        weighted::IMIX,
+        weighted::MIX,
         uniform::ENTRY,
-        list::ENTRY,
+        weighted::LIST,
     ],
 };

@@ -1,16 +1,106 @@
-//! Weighted sizes, in a fixed round or at random.
+//! Weighted sizes, in a fixed round or at random: given on the command line, read from a file, or
+//! those of the simple IMIX.
 
 use std::fmt;
 
+use longwire_engine::models::Entry;
 use longwire_engine::spec::{Arguments, Param, SpecError, Unit};
 use longwire_units::parse_count;
 use longwire_units::random::Stream;
 
-use super::{Fcs, SizeModel};
+use super::{FCS, Fcs, SizeModel};
+
+/// Registry entry of the simple IMIX.
+pub(super) const IMIX: Entry<Box<dyn SizeModel>> = Entry::new(
+    "imix",
+    "simple Internet mix: IP packets of 40, 576 and 1500 bytes in the ratio 7:4:1, or Ethernet \
+     frames of 64, 594 and 1518 bytes with FCS (predates RFC 6985, which standardises the notation)",
+    &[
+        ORDER,
+        FCS.default("with").help(
+            "with: frames of 60, 590 and 1514 bytes, to which the device adds the FCS; without: frames \
+             of 64, 594 and 1518 bytes, to which it adds the FCS",
+        ),
+    ],
+    |arguments| Weighted::build("imix:", SIMPLE.to_vec(), arguments),
+);
+
+/// Sizes with FCS, and weights. The smallest packet is padded to the minimum size of an Ethernet
+/// frame.
+const SIMPLE: [(u64, u64); 3] = [(64, 7), (594, 4), (1_518, 1)];
+
+/// Registry entry of a mix of sizes.
+pub(super) const MIX: Entry<Box<dyn SizeModel>> = Entry::new(
+    "mix",
+    "several sizes with weights",
+    &[
+        Param::new("sizes", Unit::Text("60/7;590/4;1514/1"))
+            .help("SIZE/WEIGHT;SIZE/WEIGHT…, quoted for the shell; the default weight is 1"),
+        ORDER,
+        FCS,
+    ],
+    build_mix,
+);
+
+fn build_mix(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
+    let text = arguments.read("sizes", |text| Ok(text.to_string()))?;
+    let items = text.split(';').map(str::trim);
+    let items = items.filter(|item| !item.is_empty());
+    let written: Result<Vec<(u64, u64)>, String> = items.map(read_weighted).collect();
+    let written = written.map_err(|message| arguments.invalid(message))?;
+    let shown = written.iter();
+    let shown = shown.map(|(size, weight)| format!("{size}/{weight}"));
+    let head = format!("mix:sizes={},", shown.collect::<Vec<_>>().join(";"));
+    Weighted::build(&head, written, arguments)
+}
+
+/// Registry entry of sizes from a file.
+pub(super) const LIST: Entry<Box<dyn SizeModel>> = Entry::new(
+    "list",
+    "sizes and weights from a file",
+    &[
+        Param::new("file", Unit::File("# size, weight\n60 7\n590 4\n1514\n")).help(
+            "file with one size per line, followed by its weight (default 1); # starts a \
+             comment",
+        ),
+        ORDER,
+        FCS,
+    ],
+    build_list,
+);
+
+fn build_list(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
+    let file = arguments.word("file").unwrap_or_default().to_string();
+    let mut written: Vec<(u64, u64)> = Vec::new();
+    arguments.lines("file", &mut |_, line| {
+        let text = line.split('#').next().unwrap_or_default();
+        let mut words = text.split_whitespace();
+        let Some(size) = words.next() else {
+            return Ok(());
+        };
+        let (size, mut weight) = read_weighted(size)?;
+        if let Some(word) = words.next() {
+            weight = read_weighted(word)?.0;
+        }
+        // Add up the weights of repeated sizes, so that a list of recorded frame sizes works too.
+        match written.iter_mut().find(|(known, _)| *known == size) {
+            Some((_, known)) => *known = known.saturating_add(weight),
+            None => written.push((size, weight)),
+        }
+        match words.next() {
+            Some(word) => Err(format!("unexpected '{word}' after size and weight")),
+            None => Ok(()),
+        }
+    })?;
+    if written.is_empty() {
+        return Err(arguments.file_error("file", "no sizes"));
+    }
+    Weighted::build(&format!("list:file={file},"), written, arguments)
+}
 
 /// Parameter for the order of sizes.
-pub(super) const ORDER: Param =
-    Param::with_default("order", Unit::Choice(&["round", "random"]), "round").help(
+const ORDER: Param = Param::with_default("order", Unit::Choice(&["round", "random"]), "round")
+    .help(
         "round: repeat a sequence that spaces each size evenly (RFC 6985 requires a known \
          sequence); random: draw each size independently",
     );
@@ -26,7 +116,7 @@ const WEIGHT_MAX: u64 = 1 << 32;
 
 /// Sizes with weights.
 #[derive(Clone, Debug)]
-pub(super) struct Weighted {
+struct Weighted {
     /// Model in command-line syntax, up to `order=`.
     head: String,
     /// Sizes as written, and their weights.
@@ -41,7 +131,7 @@ pub(super) struct Weighted {
 
 impl Weighted {
     /// Builds a mix from sizes and weights as written; `head` is its description up to `order=`.
-    pub fn build(
+    fn build(
         head: &str,
         written: Vec<(u64, u64)>,
         arguments: &Arguments<'_>,
@@ -145,7 +235,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Parses a size with an optional weight: `594/4`, `594:4` or `594`.
-pub(super) fn read_weighted(text: &str) -> Result<(u64, u64), String> {
+fn read_weighted(text: &str) -> Result<(u64, u64), String> {
     let (size, weight) = text
         .split_once(['/', ':'])
         .map_or((text, "1"), |(size, weight)| (size.trim(), weight.trim()));

@@ -32,13 +32,12 @@ pub fn tcp_flow(
     duration: Duration,
     warm_up: Duration,
 ) -> Result<TcpFlow, TrafficError> {
-    let listen = || TcpListener::bind((path.to.address, 0));
-    flow_to(path, duration, warm_up, listen)
+    windowed_tcp_flow(path, duration, warm_up, None)
 }
 
-/// Like [`tcp_flow`], with a receive window of at most about `window` bytes. If the bottleneck
-/// queue can hold the whole window, no segment is lost, and the goodput of a slow link is exact
-/// even with few frames.
+/// Like [`tcp_flow`], with a receive window of at most about `window` bytes, if given. If the
+/// bottleneck queue can hold the whole window, no segment is lost, and the goodput of a slow link
+/// is exact even with few frames.
 ///
 /// # Errors
 /// As [`tcp_flow`].
@@ -46,9 +45,12 @@ pub fn windowed_tcp_flow(
     path: Path<'_>,
     duration: Duration,
     warm_up: Duration,
-    window: usize,
+    window: Option<usize>,
 ) -> Result<TcpFlow, TrafficError> {
     let listen = || {
+        let Some(window) = window else {
+            return TcpListener::bind((path.to.address, 0));
+        };
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
         // Accepted sockets inherit the buffer size.
@@ -58,15 +60,6 @@ pub fn windowed_tcp_flow(
         nix::sys::socket::listen(&socket, Backlog::new(1)?)?;
         Ok(TcpListener::from(socket))
     };
-    flow_to(path, duration, warm_up, listen)
-}
-
-fn flow_to(
-    path: Path<'_>,
-    duration: Duration,
-    warm_up: Duration,
-    listen: impl FnOnce() -> io::Result<TcpListener> + Send,
-) -> Result<TcpFlow, TrafficError> {
     let listener = path.to.namespace.run(listen)?.map_err(during("listen"))?;
     let target = listener.local_addr().map_err(during("name a socket"))?;
     std::thread::scope(|scope| {

@@ -28,7 +28,7 @@ impl Wire {
     }
 
     fn receive(&self, config: ReceiveConfig) -> Receiver {
-        let receiving = self.far.run(|| Receiver::open("packet:eth0", config));
+        let receiving = self.far.run(|| Receiver::open("packet:eth0", config, None));
         receiving.expect("a thread").expect("a receiver")
     }
 

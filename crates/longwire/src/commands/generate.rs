@@ -233,7 +233,8 @@ fn with_all_lost(
 /// # Errors
 /// If the port cannot be opened.
 fn receive(port: &str) -> Result<Receiver, Error> {
-    Receiver::open(port, ReceiveConfig::default()).map_err(|error| refused(port, error))
+    let receiver = Receiver::open(port, ReceiveConfig::default(), None);
+    receiver.map_err(|error| refused(port, error))
 }
 
 /// Returns a feed of generated frames.

@@ -219,7 +219,7 @@ fn receive(
     const LOOK: Duration = Duration::from_millis(20);
     /// Interval between status line updates.
     const EVERY: Duration = Duration::from_secs(1);
-    let receiver = Receiver::open(&args.port, args.config())?;
+    let receiver = Receiver::open(&args.port, args.config(), None)?;
     rights::give_up_for(args.report.as_deref(), &[]);
     if !globals.quiet {
         for note in receiver.notes() {

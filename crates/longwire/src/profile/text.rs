@@ -1,7 +1,7 @@
 //! Formats profile reports as tables.
 
 use longwire_traffic::profile::{
-    LatencyReport, Outcome, ProbeReport, ProfileReport, Rfc2544Report, Rfc2889Report,
+    LatencyReport, Limit, Outcome, ProbeReport, ProfileReport, Rfc2544Report, Rfc2889Report,
     ServiceReport, SizeReport, StepReport, Trial,
 };
 
@@ -83,11 +83,11 @@ fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
 }
 
 /// Formats a limit.
-fn limit(limit: &str, reason: Option<&String>) -> String {
-    match (limit, reason) {
+fn limit(found: &Limit) -> String {
+    match (found.kind, found.reason.as_deref()) {
         ("none", _) => "all tested".to_owned(),
         ("device", _) => "device".to_owned(),
-        (_, reason) => format!("unknown: {}", reason.map_or("not tested", String::as_str)),
+        (_, reason) => format!("unknown: {}", reason.unwrap_or("not tested")),
     }
 }
 
@@ -113,7 +113,7 @@ fn print_throughput(sizes: &[SizeReport], paint: Paint) {
             delay(|latency| latency.delay_us.p99),
             delay(|latency| latency.delay_us.max),
             delay(|latency| latency.jitter_us),
-            limit(found.limit, found.reason.as_ref()),
+            limit(&found.limit),
         ]);
     }
     table.print_under(paint.bold("Throughput (26.1) and latency at that rate (26.2)"));
@@ -147,7 +147,7 @@ fn print_bursts(sizes: &[SizeReport], paint: Paint) {
             format!("{:.0}", found.frames_mean),
             found.frames_min.to_string(),
             found.tries.to_string(),
-            limit(found.limit, found.reason.as_ref()),
+            limit(&found.limit),
         ]);
     }
     table.print_under(paint.bold("Back-to-back frames (26.4)"));
@@ -175,7 +175,7 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
             paint.bold("Address caching capacity (5.7)"),
             found.addresses,
             found.addresses_tried,
-            limit(found.limit, found.reason.as_ref())
+            limit(&found.limit)
         );
     }
     if let Some(found) = &report.learning {
@@ -184,7 +184,7 @@ fn print_rfc2889(report: &Rfc2889Report, paint: Paint) {
             paint.bold("Address learning rate (5.8)"),
             found.frames_per_s,
             found.addresses,
-            limit(found.limit, found.reason.as_ref())
+            limit(&found.limit)
         );
     }
 }

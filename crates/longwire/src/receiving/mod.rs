@@ -73,7 +73,7 @@ impl Receivers {
 }
 
 fn receive(port: &str, namespace: Option<&str>, sent: SentFrames) -> Result<Receiver, Error> {
-    let open = || Receiver::of_sent(port, ReceiveConfig::default(), sent);
+    let open = || Receiver::open(port, ReceiveConfig::default(), Some(sent));
     let receiver = match namespace {
         None => open(),
         Some(name) => {

@@ -45,7 +45,7 @@ pub(super) fn measure(
     time: Duration,
 ) -> Result<Vec<BandwidthRow>, Error> {
     let tcp = together(lanes, |_, lane| {
-        let flow = windowed_tcp_flow(stations.path(lane), time, time / 5, TCP_WINDOW)?;
+        let flow = windowed_tcp_flow(stations.path(lane), time, time / 5, Some(TCP_WINDOW))?;
         Ok(flow.goodput)
     })?;
     let udp = together(lanes, |rate, lane| {

@@ -88,9 +88,9 @@ fn the_capacity_and_rate_of_learning_are_found() {
     let test = rfc2889(&[Rfc2889Test::Caching, Rfc2889Test::Learning]);
     let report = test.run(&mut switch(700, 500_000.0)).expect("a report");
     let caching = report.caching.expect("caching");
-    assert_eq!((caching.addresses, caching.limit), (700, "device"));
+    assert_eq!((caching.addresses, caching.limit.kind), (700, "device"));
     let learning = report.learning.expect("learning");
-    assert_eq!((learning.addresses, learning.limit), (700, "device"));
+    assert_eq!((learning.addresses, learning.limit.kind), (700, "device"));
     // To within the resolution: 0.1 % of the line rate of 1,488,095 frames/s.
     let short = 500_000.0 - learning.frames_per_s;
     assert!((0.0..=1_500.0).contains(&short), "{learning:?}");
@@ -102,16 +102,16 @@ fn a_large_table_reaches_the_limit_and_a_dead_switch_gives_no_result() {
     let mut large = switch(5_000, f64::INFINITY);
     let report = test.run(&mut large).expect("a report");
     let caching = report.caching.expect("caching");
-    assert_eq!((caching.addresses, caching.limit), (1_000, "none"));
+    assert_eq!((caching.addresses, caching.limit.kind), (1_000, "none"));
     assert_eq!(caching.trials, 1);
     let learning = report.learning.expect("learning");
-    assert_eq!((learning.share, learning.limit), (1.0, "none"));
+    assert_eq!((learning.share, learning.limit.kind), (1.0, "none"));
     let mut dead = switch(5_000, f64::INFINITY);
     dead.dead = true;
     let report = test.run(&mut dead).expect("a report");
     let caching = report.caching.expect("caching");
-    assert_eq!((caching.addresses, caching.limit), (0, "unknown"));
-    let reason = caching.reason.expect("a reason");
+    assert_eq!((caching.addresses, caching.limit.kind), (0, "unknown"));
+    let reason = caching.limit.reason.expect("a reason");
     assert!(reason.contains("forwards no frame"), "{reason}");
     assert!(report.learning.is_none());
 }
