@@ -243,7 +243,7 @@ pub fn topology(
             opens: "null".to_owned(),
         }),
     });
-    let mut topology = Topology::pairs(pairs.collect(), link, scenario)?;
+    let mut topology = Topology::pairs(pairs.collect(), link, false, scenario)?;
     // Count frames to a port that disappears with its namespace.
     topology.on_port_loss = OnPortLoss::Continue;
     Ok(topology)

@@ -14,7 +14,7 @@ use super::plan::{Class, Topology, Unmatched};
 use super::problem::{Diagnostics, Problem, suggestion};
 use super::timeline::Action;
 use super::tree::{self, Placed};
-use super::value::{JsonFault, JsonSource, Table};
+use super::value::{JsonSource, Table};
 use super::{events, fields, glob, links, paths};
 
 /// When a change applies.
@@ -79,13 +79,11 @@ impl Topology {
         moved: &HashMap<Class, Class>,
         files: &Arc<dyn Files>,
     ) -> Result<Change, Vec<Problem>> {
-        let mut source = JsonSource::default();
-        let file = match body.as_object() {
-            Some(object) => source.read(object),
-            None => Err(JsonFault::NoObject),
-        };
-        let file = file.map_err(|fault| vec![fault.problem(NAME)])?;
-        let mut diagnostics = Diagnostics::of_json(NAME, source);
+        let mut source = JsonSource::of(NAME);
+        let file = source
+            .read(body.as_object())
+            .map_err(|fault| vec![*fault])?;
+        let mut diagnostics = Diagnostics::of_json(source);
         diagnostics.may_quote_rows = files.may_quote();
         let mut draft = self.begin(diagnostics, files);
         let builder = &mut draft.builder;

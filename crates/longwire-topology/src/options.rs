@@ -8,7 +8,7 @@ use longwire_engine::{LinkSpec, LinkSpecError, OptionError};
 use longwire_runtime::suggest;
 use serde_json::{Map, Value};
 
-use super::files::{Files, StartFiles};
+use super::files::Files;
 use super::problem::{Diagnostics, Place, Problem};
 use super::value::{JsonSource, Table};
 use super::{fields, tree};
@@ -20,12 +20,6 @@ pub(super) struct OptionStore {
     parsed: HashMap<(&'static str, String), LinkSpec>,
     shared: HashMap<String, Arc<LinkSpec>>,
     pub files: Arc<dyn Files>,
-}
-
-impl Default for OptionStore {
-    fn default() -> OptionStore {
-        OptionStore::with(StartFiles::any())
-    }
 }
 
 impl OptionStore {
@@ -172,11 +166,9 @@ pub fn duplex_of_json(
     options: &Map<String, Value>,
     files: &Arc<dyn Files>,
 ) -> Result<(Duplex, Vec<Problem>), Vec<Problem>> {
-    let mut source = JsonSource::default();
-    let table = source
-        .read(options)
-        .map_err(|fault| vec![fault.problem(AT)])?;
-    let mut diagnostics = Diagnostics::of_json(AT, source);
+    let mut source = JsonSource::of(AT);
+    let table = source.read(Some(options)).map_err(|fault| vec![*fault])?;
+    let mut diagnostics = Diagnostics::of_json(source);
     diagnostics.checking_shape = true;
     tree::check(&fields::DEFAULTS, &table, AT, &mut diagnostics);
     diagnostics.checking_shape = false;

@@ -9,6 +9,7 @@ use longwire_engine::presets::Duplex;
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Reserved, Switching};
 
 use super::builder::{Builder, Matches, NewLink};
+use super::files::StartFiles;
 use super::options::OptionStore;
 use super::plan::{CarrierPlan, Direction, PortPlan, Topology, Unmatched};
 use super::problem::{Diagnostics, Place, Problem};
@@ -55,7 +56,7 @@ impl Topology {
             link: LINK.to_owned(),
             ports,
         };
-        let mut topology = Topology::pairs_with(vec![pair], link, one_way, scenario)?;
+        let mut topology = Topology::pairs(vec![pair], link, one_way, scenario)?;
         if one_way {
             topology.unmatched = Unmatched::Drop;
         }
@@ -72,18 +73,11 @@ impl Topology {
     }
 
     /// Returns a topology with several links, each between two ports, all with the same options.
+    /// With `one_way`, direction down carries no frames.
     ///
     /// # Errors
     /// The errors of [`Topology::pair`].
     pub fn pairs(
-        pairs: Vec<PairPlan>,
-        link: Duplex,
-        scenario: Option<&Path>,
-    ) -> Result<Topology, Vec<Problem>> {
-        Topology::pairs_with(pairs, link, false, scenario)
-    }
-
-    fn pairs_with(
         pairs: Vec<PairPlan>,
         link: Duplex,
         one_way: bool,
@@ -103,7 +97,7 @@ impl Topology {
             ..BridgeConfig::new(u16::try_from(2 * pairs.len()).unwrap_or(u16::MAX))
         };
         let files = link.up.files().chain(link.down.files()).collect();
-        let mut builder = Builder::new(diagnostics, OptionStore::default());
+        let mut builder = Builder::new(diagnostics, OptionStore::with(StartFiles::any()));
         builder.topology.bridge = bridge;
         let (up, down) = (Arc::new(link.up), Arc::new(link.down));
         // Do not check these options here: building the links reports their warnings.
@@ -111,22 +105,21 @@ impl Topology {
         builder.judged.extend(known);
         builder.topology.ports = pairs.iter().flat_map(|pair| pair.ports.clone()).collect();
         for (position, pair) in pairs.into_iter().enumerate() {
-            let mut link = NewLink {
+            let forward = format!("in-port={}", pair.ports[0].name);
+            let forward = (!one_way).then_some(forward);
+            builder.add_link(NewLink {
                 name: pair.link,
                 up: Arc::clone(&up),
-                down: Some(Arc::clone(&down)),
-                matches: Matches::default(),
+                down: (!one_way).then(|| Arc::clone(&down)),
+                matches: Matches {
+                    forward: forward.into_iter().collect(),
+                    back: Vec::new(),
+                },
                 place: Place::Span(0..0),
                 position,
-            };
+            });
             if one_way {
-                link.down = None;
-                builder.add_link(link);
                 builder.one_way_from(PortIndex(2 * position as u16));
-            } else {
-                let forward = format!("in-port={}", pair.ports[0].name);
-                link.matches.forward.push(forward);
-                builder.add_link(link);
             }
         }
         if let Some(scenario) = &scenario {
@@ -147,8 +140,8 @@ impl Topology {
     pub fn outputs(
         outputs: impl IntoIterator<Item = (String, LinkSpec)>,
     ) -> Result<Topology, Vec<Problem>> {
-        let diagnostics = Diagnostics::new("the command line", "");
-        let mut builder = Builder::new(diagnostics, OptionStore::default());
+        let store = OptionStore::with(StartFiles::any());
+        let mut builder = Builder::new(Diagnostics::new(SOURCE, ""), store);
         for (position, (name, link)) in outputs.into_iter().enumerate() {
             builder.add_link(NewLink {
                 name,

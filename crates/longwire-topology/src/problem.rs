@@ -39,15 +39,12 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem {
-            file, line, column, ..
-        } = self;
-        write!(f, "{file}:")?;
-        if *line > 0 {
-            write!(f, "{line}:")?;
-        }
-        if *column > 0 {
-            write!(f, "{column}:")?;
+        write!(f, "{}:", self.file)?;
+        for number in [self.line, self.column]
+            .iter()
+            .filter(|number| **number > 0)
+        {
+            write!(f, "{number}:")?;
         }
         if !self.field.is_empty() {
             write!(f, " {}:", self.field)?;
@@ -65,13 +62,8 @@ impl fmt::Display for Problem {
 pub(super) enum Place {
     /// A byte range in the file, or a value in the body.
     Span(Span),
-    /// A line in a CSV file.
-    Row {
-        /// File name, as given.
-        file: String,
-        /// Line number, from 1.
-        line: usize,
-    },
+    /// A line in a CSV file: the file's name, as given, and the line number, from 1.
+    Row(String, usize),
 }
 
 impl From<Span> for Place {
@@ -110,8 +102,8 @@ impl<'a> Diagnostics<'a> {
     }
 
     /// Creates a collector for a JSON body.
-    pub fn of_json(file: &'a str, source: JsonSource) -> Diagnostics<'a> {
-        Diagnostics::with(file, Source::Json(source))
+    pub fn of_json(source: JsonSource) -> Diagnostics<'a> {
+        Diagnostics::with(source.file, Source::Json(source))
     }
 
     fn with(file: &'a str, source: Source<'a>) -> Diagnostics<'a> {
@@ -171,7 +163,7 @@ impl<'a> Diagnostics<'a> {
         remedy: String,
     ) -> Problem {
         if !self.may_quote_rows
-            && let Place::Row { file, line } = &place
+            && let Place::Row(file, line) = &place
         {
             return Problem {
                 file: file.clone(),
@@ -183,31 +175,24 @@ impl<'a> Diagnostics<'a> {
                 ..Problem::default()
             };
         }
-        let (mut line, mut column, mut pointer) = (0, 0, String::new());
-        let mut file = self.file.to_owned();
-        match (place, &mut self.source) {
-            (
-                Place::Row {
-                    file: rows,
-                    line: row,
-                },
-                _,
-            ) => (file, line) = (rows, row),
-            (Place::Span(span), Source::Json(source)) => pointer = source.pointer(span.start),
-            (Place::Span(span), Source::Text { text, lines }) => {
-                (line, column) = line_and_column(text, lines, span.start);
-            }
-        }
-        Problem {
-            file,
-            line,
-            column,
-            pointer,
+        let mut problem = Problem {
+            file: self.file.to_owned(),
             field,
             reason,
             remedy,
             is_malformed: self.checking_shape,
+            ..Problem::default()
+        };
+        match (place, &mut self.source) {
+            (Place::Row(file, line), _) => (problem.file, problem.line) = (file, line),
+            (Place::Span(span), Source::Json(source)) => {
+                problem.pointer = source.pointer(span.start);
+            }
+            (Place::Span(span), Source::Text { text, lines }) => {
+                (problem.line, problem.column) = line_and_column(text, lines, span.start);
+            }
         }
+        problem
     }
 
     /// Adds another file's problems.

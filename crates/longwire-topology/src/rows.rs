@@ -126,8 +126,7 @@ fn reason_of(error: &csv::Error) -> String {
 }
 
 fn place(file: &str, line: usize) -> Place {
-    let file = file.to_owned();
-    Place::Row { file, line }
+    Place::Row(file.to_owned(), line)
 }
 
 fn columns(

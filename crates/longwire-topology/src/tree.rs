@@ -4,7 +4,7 @@ use longwire_engine::{PARTS, Part};
 
 use super::fields::{Kind, Section};
 use super::problem::{Diagnostics, suggestion};
-use super::value::{Content, NumberKind, Span, Table, Value};
+use super::value::{Content, Span, Table, Value};
 
 /// A value with its position.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ fn check_value(kind: Kind, value: &Value, path: &str, diagnostics: &mut Diagnost
     };
     let shown = match &value.content {
         Content::Text(text) => format!("\"{text}\""),
-        Content::Number(text, _, NumberKind::Integer) => text.to_string(),
+        Content::Integer(text, _) => text.to_string(),
         _ => format!("a value of type {}", value.type_name()),
     };
     let (reason, remedy) = (format!("is {shown}"), format!("write {expected}"));
@@ -224,7 +224,9 @@ pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
 fn option_texts(part: &Part, value: &Value<'_>) -> Result<Vec<Placed<String>>, &'static str> {
     let one = |value: &Value<'_>| {
         let text = match &value.content {
-            Content::Text(text) | Content::Number(text, ..) => text.to_string(),
+            Content::Text(text) | Content::Integer(text, _) | Content::Float(text) => {
+                text.to_string()
+            }
             Content::Null => part.default_text(),
             _ => return Err("a string"),
         };

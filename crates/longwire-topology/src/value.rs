@@ -27,8 +27,10 @@ pub(super) struct Value<'t> {
 #[derive(Debug)]
 pub(super) enum Content<'t> {
     Text(Cow<'t, str>),
-    /// A number as written, and its value if it is a non-negative integer.
-    Number(Cow<'t, str>, Option<u64>, NumberKind),
+    /// An integer as written, and its value if it is not negative.
+    Integer(Cow<'t, str>, Option<u64>),
+    /// Any other number as written.
+    Float(Cow<'t, str>),
     Flag(bool),
     List(Vec<Value<'t>>),
     Table(Table<'t>),
@@ -36,12 +38,6 @@ pub(super) enum Content<'t> {
     Time,
     /// A JSON null, which resets an option to its default.
     Null,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NumberKind {
-    Integer,
-    Float,
 }
 
 impl<'t> Table<'t> {
@@ -86,7 +82,7 @@ impl<'t> Value<'t> {
     /// Returns a non-negative integer.
     pub fn as_whole(&self) -> Option<u64> {
         match self.content {
-            Content::Number(_, whole, _) => whole,
+            Content::Integer(_, whole) => whole,
             _ => None,
         }
     }
@@ -109,8 +105,8 @@ impl<'t> Value<'t> {
     pub fn type_name(&self) -> &'static str {
         match &self.content {
             Content::Text(_) => "string",
-            Content::Number(_, _, NumberKind::Integer) => "integer",
-            Content::Number(_, _, NumberKind::Float) => "float",
+            Content::Integer(..) => "integer",
+            Content::Float(_) => "float",
             Content::Flag(_) => "boolean",
             Content::List(_) => "array",
             Content::Table(_) => "table",
@@ -138,12 +134,9 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
             DeValue::Integer(number) => {
                 let digits = number.as_str().replace('_', "");
                 let whole = u64::from_str_radix(&digits, number.radix()).ok();
-                Content::Number(number.to_string().into(), whole, NumberKind::Integer)
+                Content::Integer(number.to_string().into(), whole)
             }
-            DeValue::Float(number) => {
-                let text = number.as_str().to_owned();
-                Content::Number(text.into(), None, NumberKind::Float)
-            }
+            DeValue::Float(number) => Content::Float(number.as_str().to_owned().into()),
             DeValue::Boolean(flag) => Content::Flag(flag),
             DeValue::Datetime(_) => Content::Time,
             DeValue::Array(items) => Content::List(items.into_iter().map(Value::from).collect()),
@@ -157,58 +150,18 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
 const NAME_MAX: usize = 4 << 10;
 const TEXT_MAX: usize = 1 << 20;
 
-/// Values that a JSON body must not contain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum JsonFault {
-    /// A null that is not an option in `set`, with its field and JSON Pointer (RFC 6901).
-    Null {
-        field: String,
-        pointer: String,
-    },
-    /// An overlong name or string.
-    TooLong,
-    NoObject,
-}
-
-impl JsonFault {
-    /// Describes the fault as a problem in `file`.
-    pub fn problem(self, file: &str) -> Problem {
-        let ((field, pointer), reason, remedy) = match self {
-            JsonFault::Null { field, pointer } => (
-                (field, pointer),
-                "is null",
-                "remove it; only options under set can be null",
-            ),
-            JsonFault::TooLong => (
-                Default::default(),
-                "a name is longer than 4 KiB, or a string longer than 1 MiB",
-                "select links by pattern, and pass data in a file",
-            ),
-            JsonFault::NoObject => (
-                Default::default(),
-                "the change is not a JSON object",
-                "send an object such as {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}",
-            ),
-        };
-        Problem {
-            file: file.to_owned(),
-            field,
-            pointer,
-            reason: reason.to_owned(),
-            remedy: remedy.to_owned(),
-            is_malformed: true,
-            ..Problem::default()
-        }
-    }
-}
-
 /// Numbers the values of a JSON body, so that problems can point to them.
 #[derive(Debug, Default)]
 pub(super) struct JsonSource {
+    /// Name shown in problems instead of a file name.
+    pub file: &'static str,
     /// The container of each value, and its name or index in that container. Values are numbered
     /// from 1.
     steps: Vec<(usize, Step)>,
 }
+
+/// A problem with the form of a body.
+type Fault = Box<Problem>;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -217,12 +170,36 @@ enum Step {
 }
 
 impl JsonSource {
+    /// Creates an empty source with a name.
+    pub fn of(file: &'static str) -> JsonSource {
+        let steps = Vec::new();
+        JsonSource { file, steps }
+    }
+
     /// Reads a body.
     ///
     /// # Errors
-    /// If there is an invalid null or an overlong string.
-    pub fn read<'t>(&mut self, body: &'t Map<String, Json>) -> Result<Table<'t>, JsonFault> {
-        self.table(body, 0)
+    /// If it is no object, or there is an invalid null or an overlong string.
+    pub fn read<'t>(&mut self, body: Option<&'t Map<String, Json>>) -> Result<Table<'t>, Fault> {
+        let remedy = "send an object such as {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
+        let no_object = || self.fault("the change is not a JSON object", remedy);
+        self.table(body.ok_or_else(no_object)?, 0)
+    }
+
+    /// Returns a value that the body must not contain as a problem.
+    fn fault(&self, reason: &str, remedy: &str) -> Fault {
+        Box::new(Problem {
+            file: self.file.to_owned(),
+            reason: reason.to_owned(),
+            remedy: remedy.to_owned(),
+            is_malformed: true,
+            ..Problem::default()
+        })
+    }
+
+    fn too_long(&self) -> Fault {
+        let reason = "a name is longer than 4 KiB, or a string longer than 1 MiB";
+        self.fault(reason, "select links by pattern, and pass data in a file")
     }
 
     /// Returns the JSON Pointer (RFC 6901) to a value; empty for the whole body.
@@ -274,11 +251,11 @@ impl JsonSource {
         &mut self,
         fields: &'t Map<String, Json>,
         parent: usize,
-    ) -> Result<Table<'t>, JsonFault> {
+    ) -> Result<Table<'t>, Fault> {
         let mut table = BTreeMap::new();
         for (name, value) in fields {
             if name.len() > NAME_MAX {
-                return Err(JsonFault::TooLong);
+                return Err(self.too_long());
             }
             let number = self.number(parent, Step::Name(name.clone()));
             let value = self.value(value, number)?;
@@ -287,16 +264,18 @@ impl JsonSource {
         Ok(Table(table))
     }
 
-    fn value<'t>(&mut self, value: &'t Json, number: usize) -> Result<Value<'t>, JsonFault> {
+    fn value<'t>(&mut self, value: &'t Json, number: usize) -> Result<Value<'t>, Fault> {
         let content = match value {
             Json::Null if self.is_option(number) => Content::Null,
             Json::Null => {
-                let (field, pointer) = (self.path(number), self.pointer(number));
-                return Err(JsonFault::Null { field, pointer });
+                let remedy = "remove it; only options under set can be null";
+                let mut fault = self.fault("is null", remedy);
+                (fault.field, fault.pointer) = (self.path(number), self.pointer(number));
+                return Err(fault);
             }
             Json::Bool(flag) => Content::Flag(*flag),
             Json::Number(number) => number_of_json(number),
-            Json::String(text) if text.len() > TEXT_MAX => return Err(JsonFault::TooLong),
+            Json::String(text) if text.len() > TEXT_MAX => return Err(self.too_long()),
             Json::String(text) => Content::Text(text.as_str().into()),
             Json::Array(items) => {
                 let items = items.iter().enumerate().map(|(place, item)| {
@@ -322,28 +301,23 @@ fn number_of_json(number: &serde_json::Number) -> Content<'static> {
     match real.filter(|real| real.abs() <= EXACT_MAX) {
         Some(real) => {
             let whole = real as i64;
-            let value = u64::try_from(whole).ok();
-            Content::Number(whole.to_string().into(), value, NumberKind::Integer)
+            Content::Integer(whole.to_string().into(), u64::try_from(whole).ok())
         }
-        None if number.is_f64() => {
-            Content::Number(number.to_string().into(), None, NumberKind::Float)
-        }
-        None => {
-            let (text, value) = (number.to_string(), number.as_u64());
-            Content::Number(text.into(), value, NumberKind::Integer)
-        }
+        None if number.is_f64() => Content::Float(number.to_string().into()),
+        None => Content::Integer(number.to_string().into(), number.as_u64()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::rows;
     use serde_json::json;
 
     use super::*;
 
-    fn read(body: &Json) -> Result<(Table<'_>, JsonSource), JsonFault> {
+    fn read(body: &Json) -> Result<(Table<'_>, JsonSource), Fault> {
         let mut source = JsonSource::default();
-        Ok((source.read(body.as_object().expect("an object"))?, source))
+        Ok((source.read(body.as_object())?, source))
     }
 
     #[test]
@@ -386,37 +360,27 @@ mod tests {
             let body = json!({ "set": { "x".repeat(name): [{ "rate": "x".repeat(value) }] } });
             read(&body).map(drop)
         };
+        let too_long = JsonSource::default().too_long();
         assert_eq!(of(NAME_MAX, TEXT_MAX), Ok(()));
-        assert_eq!(of(NAME_MAX + 1, 1), Err(JsonFault::TooLong));
-        assert_eq!(of(1, TEXT_MAX + 1), Err(JsonFault::TooLong));
+        assert_eq!(of(NAME_MAX + 1, 1), Err(too_long.clone()));
+        assert_eq!(of(1, TEXT_MAX + 1), Err(too_long));
     }
 
     #[test]
     fn a_null_is_refused_with_its_pointer() {
-        for (body, field, pointer) in [
-            (json!({ "set": null }), "set", "/set"),
-            (json!({ "set": { "a": null } }), "set.a", "/set/a"),
-            (
-                json!({ "set": { "a": { "loss": [null] } } }),
-                "set.a.loss",
-                "/set/a/loss/0",
-            ),
-            (
-                json!({ "add": { "a": { "rate": null } } }),
-                "add.a.rate",
-                "/add/a/rate",
-            ),
-            (
-                json!({ "x": { "set": { "a": { "rate": null } } } }),
-                "x.set.a.rate",
-                "/x/set/a/rate",
-            ),
-        ] {
-            let fault = JsonFault::Null {
-                field: field.to_owned(),
-                pointer: pointer.to_owned(),
-            };
-            assert_eq!(read(&body).map(drop), Err(fault));
+        for [body, field, pointer] in rows(
+            r#"
+            {"set": null} | set | /set
+            {"set": {"a": null}} | set.a | /set/a
+            {"set": {"a": {"loss": [null]}}} | set.a.loss | /set/a/loss/0
+            {"add": {"a": {"rate": null}}} | add.a.rate | /add/a/rate
+            {"x": {"set": {"a": {"rate": null}}}} | x.set.a.rate | /x/set/a/rate
+            "#,
+        ) {
+            let body: Json = serde_json::from_str(body).expect("JSON");
+            let fault = read(&body).map(drop).expect_err("a null");
+            assert_eq!((&*fault.field, &*fault.pointer), (field, pointer));
+            assert_eq!(fault.reason, "is null");
         }
         let body = json!({ "set": { "a": { "rate": null } } });
         assert_eq!(read(&body).map(drop), Ok(()), "the default of an option");
