@@ -14,14 +14,11 @@ pub enum PlotError {
     Usage(String),
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("{}: {action}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        action: &'static str,
-        source: io::Error,
-    },
+    #[error("{}: cannot read it: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
     #[error(
-        "{}: neither a verdict log (--log FILE) nor a report (--report FILE, --json): {source}", path.display()
+        "{}: neither a verdict log (--log FILE) nor a report (--report FILE, --json): {source}",
+        path.display()
     )]
     Report {
         path: PathBuf,
@@ -46,7 +43,6 @@ impl PlotError {
     pub(crate) fn unreadable(path: &Path, source: io::Error) -> PlotError {
         PlotError::File {
             path: path.to_owned(),
-            action: "cannot read it",
             source,
         }
     }

@@ -58,11 +58,8 @@ pub(super) fn draw(
     }
     let mut scene = Scene::new(width, fixed + natural * stretch, title);
     let place = (LEFT, TOP + TITLE_SIZE * 0.8);
-    scene.text(Text {
-        size: TITLE_SIZE,
-        bold: true,
-        ..small(title, place, Anchor::Start)
-    });
+    let heading = small(title, place, Anchor::Start).sized(TITLE_SIZE);
+    scene.text(heading.bold());
     let place = (LEFT, TOP + TITLE_SIZE + 10.0);
     draw_flow(&mut scene, &legend, place, LEGEND_LINE, LABEL_SIZE);
     let mut top = head;
@@ -171,18 +168,12 @@ fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiple
 }
 
 fn bold(text: &str, at: (f64, f64), upwards: bool) -> Text {
-    Text {
-        bold: true,
-        upwards,
-        ..small(text, at, Anchor::Middle)
-    }
+    small(text, at, Anchor::Middle).bold().turned(upwards)
 }
 
 /// Returns the legend entries, with each name once.
 fn names(data: &Data) -> Vec<Note> {
-    let logs = data.logs.iter().map(|of| (of.look, of.label.clone()));
-    let reports = data.reports.iter().map(|of| (of.look, of.label.clone()));
-    unique(logs.chain(reports))
+    unique(data.legend().map(|(look, label)| (look, label.clone())))
 }
 
 /// Returns the items without repetitions, in order of first appearance.

@@ -6,12 +6,6 @@ use skrifa::instance::{LocationRef, Size};
 use skrifa::outline::{DrawSettings, OutlinePen};
 use skrifa::{FontRef, GlyphId, MetadataProvider};
 
-/// A pen for drawing text outlines.
-pub trait TextPen: OutlinePen {
-    /// Sets the distance of the next glyph from the start of the text.
-    fn glyph_at(&mut self, along: f64);
-}
-
 /// One weight of the font.
 pub struct Font {
     font: FontRef<'static>,
@@ -62,19 +56,13 @@ impl Font {
         self.glyphs(text, size).map(|(_, advance)| advance).sum()
     }
 
-    /// Draws the outlines of a text, relative to the origin of each glyph, with y pointing up.
-    pub fn draw(&self, text: &str, size: f64, pen: &mut impl TextPen) {
-        let outlines = self.font.outline_glyphs();
-        let mut x = 0.0;
-        for (glyph, advance) in self.glyphs(text, size) {
-            if let Some(outline) = outlines.get(glyph) {
-                let size = Size::new(size as f32);
-                let settings = DrawSettings::unhinted(size, LocationRef::default());
-                pen.glyph_at(x);
-                // Glyphs that cannot be drawn are skipped, like missing ones.
-                let _ = outline.draw(settings, pen);
-            }
-            x += advance;
+    /// Draws the outline of a glyph, with y pointing up.
+    pub fn draw(&self, glyph: GlyphId, size: f64, pen: &mut impl OutlinePen) {
+        if let Some(outline) = self.font.outline_glyphs().get(glyph) {
+            let size = Size::new(size as f32);
+            let settings = DrawSettings::unhinted(size, LocationRef::default());
+            // Glyphs that cannot be drawn are skipped, like missing ones.
+            let _ = outline.draw(settings, pen);
         }
     }
 

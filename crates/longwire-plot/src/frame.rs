@@ -129,36 +129,22 @@ impl Frame {
             return;
         }
         let above = self.top - 10.0 - captions.lift;
-        scene.text(Text {
-            size: HEADING_SIZE,
-            bold: true,
-            ..small(captions.heading, (self.left, above), Anchor::Start)
-        });
-        scene.text(Text {
-            colour: crate::scene::FAINT_INK,
-            ..small(&captions.remark, (self.right(), above), Anchor::End)
-        });
+        let heading = small(captions.heading, (self.left, above), Anchor::Start);
+        scene.text(heading.sized(HEADING_SIZE).bold());
+        let remark = small(&captions.remark, (self.right(), above), Anchor::End);
+        scene.text(remark.faint());
         let x = (self.left + self.width / 2.0, self.bottom() + 31.0);
-        scene.text(Text {
-            size: LABEL_SIZE,
-            ..small(&captions.x, x, Anchor::Middle)
-        });
+        scene.text(small(&captions.x, x, Anchor::Middle).sized(LABEL_SIZE));
         let y = (self.left - 58.0, self.top + self.height / 2.0);
-        scene.text(Text {
-            size: LABEL_SIZE,
-            upwards: true,
-            ..small(&captions.y, y, Anchor::Middle)
-        });
+        let caption = small(&captions.y, y, Anchor::Middle).sized(LABEL_SIZE);
+        scene.text(caption.turned(true));
     }
 
     /// Writes a remark in the middle of a panel without data.
     pub fn nothing(&self, scene: &mut Scene, why: &str) {
         let at = (self.left + self.width / 2.0, self.top + self.height / 2.0);
-        scene.text(Text {
-            size: HEADING_SIZE,
-            colour: crate::scene::FAINT_INK,
-            ..small(why, at, Anchor::Middle)
-        });
+        let remark = small(why, at, Anchor::Middle).sized(HEADING_SIZE);
+        scene.text(remark.faint());
     }
 
     /// Writes one remark per series above the frame.
@@ -221,10 +207,8 @@ pub fn draw_flow(
         for (at, (look, text)) in line {
             let left = left + at;
             swatch(scene, *look, (left, middle));
-            scene.text(Text {
-                size,
-                ..small(text, (left + SWATCH, middle + size * 0.36), Anchor::Start)
-            });
+            let at = (left + SWATCH, middle + size * 0.36);
+            scene.text(small(text, at, Anchor::Start).sized(size));
         }
     }
 }

@@ -10,22 +10,15 @@ use crate::PlotError;
 use crate::page::RunDocument;
 use crate::series::{SINCE_FIRST_FRAME, SINCE_START};
 
-/// An input file.
+/// An input file: a report, or a verdict log, which is read again for each use, because it may be
+/// large.
 #[derive(Debug)]
-pub enum Input {
-    /// A verdict log, read again for each use, because it may be large.
-    Log {
-        /// Path of the log.
-        path: PathBuf,
-    },
-    /// A report.
-    Report {
-        /// Path of the report.
-        path: PathBuf,
-        /// Contents of the report; `links` also includes the ports of a network, where lateness is
-        /// measured.
-        report: Box<RunDocument>,
-    },
+pub struct Input {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Contents of a report; `links` also includes the ports of a network, where lateness is
+    /// measured.
+    pub report: Option<RunDocument>,
 }
 
 impl Input {
@@ -40,9 +33,8 @@ impl Input {
             let what = "not a regular file; inputs are read twice";
             return Err(PlotError::nothing(path, what));
         }
-        let named_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
+        let extension = path.extension();
+        let named_json = extension.is_some_and(|extension| extension == "json");
         Ok(named_json || first_letter(BufReader::new(file)).map_err(unreadable)? == Some(b'{'))
     }
 
@@ -52,16 +44,16 @@ impl Input {
     /// If the file cannot be read, or is a report without links.
     pub fn open(path: &Path) -> Result<Input, PlotError> {
         let path = path.to_owned();
-        if !Input::is_report(&path)? {
-            return Ok(Input::Log { path });
+        let mut report = None;
+        if Input::is_report(&path)? {
+            let report = report.insert(RunDocument::read(&path)?);
+            if !report.ports.is_empty() {
+                // Most links of a large network carry no frames.
+                report.links.retain(|link| link.packets_in > 0);
+                report.links.append(&mut report.ports);
+            }
         }
-        let mut report = Box::new(RunDocument::read(&path)?);
-        if !report.ports.is_empty() {
-            // Most links of a large network carry no frames.
-            report.links.retain(|link| link.packets_in > 0);
-            report.links.append(&mut report.ports);
-        }
-        Ok(Input::Report { path, report })
+        Ok(Input { path, report })
     }
 }
 
@@ -150,10 +142,9 @@ impl OneRun {
             caption: SINCE_FIRST_FRAME,
             changes: Vec::new(),
         };
-        let (([Input::Log { .. }, Input::Report { report, .. }], [Some(span), None])
-        | ([Input::Report { report, .. }, Input::Log { .. }], [None, Some(span)])) =
-            (inputs, spans)
-        else {
+        let mut reports = inputs.iter().filter_map(|input| input.report.as_ref());
+        let mut logs = spans.iter_mut().flatten();
+        let (2, Some(report), Some(span)) = (inputs.len(), reports.next(), logs.next()) else {
             return run;
         };
         let epoch = i64::try_from(report.epoch_ns).ok().filter(|at| *at > 0);

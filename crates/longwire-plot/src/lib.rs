@@ -144,16 +144,15 @@ pub fn plot(
     options: &PlotOptions,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Figure, PlotError> {
-    let inputs: Result<Vec<Input>, PlotError> =
-        files.iter().map(|path| Input::open(path)).collect();
-    let inputs = inputs?;
+    let inputs = files.iter().map(|path| Input::open(path));
+    let inputs: Vec<Input> = inputs.collect::<Result<_, _>>()?;
     let panels = choose(options, &inputs)?;
     let mut steps = Steps::new(&inputs, &mut progress);
     let mut spans = Vec::new();
     for input in &inputs {
-        spans.push(match input {
-            Input::Log { path } => Some(survey(path, |done, all| steps.at(done, all))?),
-            Input::Report { .. } => None,
+        spans.push(match input.report {
+            None => Some(survey(&input.path, |done, all| steps.at(done, all))?),
+            Some(_) => None,
         });
         steps.next();
     }
@@ -167,10 +166,8 @@ pub fn plot(
         cell: None,
     };
     let multiples = multiples(files, options)?;
-    let drawn: Vec<bool> = inputs
-        .iter()
-        .map(|input| is_drawn(input, &panels))
-        .collect();
+    let drawn = inputs.iter().map(|input| is_drawn(input, &panels));
+    let drawn: Vec<bool> = drawn.collect();
     let named = named(files, &drawn, run.is_one);
     for (index, (input, span)) in inputs.into_iter().zip(&spans).enumerate() {
         let names = InputNames {
@@ -218,9 +215,9 @@ fn links(data: &Data, multiples: Option<&Multiples>) -> Vec<LinkDrawn> {
 
 /// Whether any panel draws an input.
 fn is_drawn(input: &Input, panels: &[Panel]) -> bool {
-    panels.iter().any(|panel| match input {
-        Input::Log { .. } => panel.is_of_logs(),
-        Input::Report { .. } => panel.is_of_reports(),
+    panels.iter().any(|panel| match input.report {
+        None => panel.is_of_logs(),
+        Some(_) => panel.is_of_reports(),
     })
 }
 
@@ -280,17 +277,16 @@ fn window(
     options: &PlotOptions,
 ) -> Result<Window, PlotError> {
     let usage = |message: String| Err(PlotError::Usage(message));
-    let last = spans
-        .iter()
-        .flatten()
-        .map(|span| span.last.saturating_sub(span.origin));
+    let spans = spans.iter().flatten();
+    let last = spans.map(|span| span.last.saturating_sub(span.origin));
     let last = last.max().unwrap_or(0).max(0).cast_unsigned();
     let from = options.from.map_or(0, Nanos::as_nanos);
     let until = options.until.map_or(last + 1, Nanos::as_nanos);
     let [from_text, until_text, last_text] = [from, until, last].map(Nanos::from_nanos);
     if from > last {
-        let what = format!("--from {from_text} is after the last frame, at {last_text}");
-        return usage(what);
+        return usage(format!(
+            "--from {from_text} is after the last frame, at {last_text}"
+        ));
     }
     if until <= from {
         let what = format!("--until {until_text} must be after --from {from_text}");
@@ -379,32 +375,30 @@ fn add(
     names: &InputNames<'_>,
     steps: &mut Steps<'_>,
 ) -> Result<(), PlotError> {
+    let Input { path, report } = input;
     let selection = &names.options.selection;
-    match (input, span) {
-        (Input::Log { path }, Some(span)) => {
-            let at = |done, all| steps.at(done, all);
-            let links = gather(&path, span, &data.window, selection, at)?;
-            let is_only = links.len() == 1;
-            for link in links {
-                let label = names.of(&path, &link.link, is_only);
-                let entry = entry(data, label, names, link);
-                data.logs.push(entry.ok_or_else(|| too_many(&path))?);
-            }
+    if let Some(span) = span {
+        let at = |done, all| steps.at(done, all);
+        let links = gather(&path, span, &data.window, selection, at)?;
+        let is_only = links.len() == 1;
+        for link in links {
+            let label = names.of(&path, &link.link, is_only);
+            let entry = entry(data, label, names, link);
+            data.logs.push(entry.ok_or_else(|| too_many(&path))?);
         }
-        (Input::Report { path, mut report }, _) => {
-            report.links.retain(|link| selection.has(&link.name));
-            if report.links.is_empty() {
-                let what = format!("no link matches {selection}");
-                return Err(PlotError::nothing(&path, what));
-            }
-            let is_only = report.links.len() == 1;
-            for link in report.links {
-                let label = names.of(&path, &link.name, is_only);
-                let entry = entry(data, label, names, link);
-                data.reports.push(entry.ok_or_else(|| too_many(&path))?);
-            }
+    }
+    if let Some(mut report) = report {
+        report.links.retain(|link| selection.has(&link.name));
+        if report.links.is_empty() {
+            let what = format!("no link matches {selection}");
+            return Err(PlotError::nothing(&path, what));
         }
-        (Input::Log { .. }, None) => unreachable!("every log has been surveyed"),
+        let is_only = report.links.len() == 1;
+        for link in report.links {
+            let label = names.of(&path, &link.name, is_only);
+            let entry = entry(data, label, names, link);
+            data.reports.push(entry.ok_or_else(|| too_many(&path))?);
+        }
     }
     Ok(())
 }
@@ -412,13 +406,11 @@ fn add(
 /// Returns a new legend entry, with the look of an existing entry for the same link, if there is
 /// one.
 fn entry<T>(data: &Data, label: String, names: &InputNames<'_>, link: T) -> Option<LegendEntry<T>> {
-    let logs = data.logs.iter().map(|of| (&of.label, of.look));
-    let reports = data.reports.iter().map(|of| (&of.label, of.look));
-    let entries: Vec<(&String, Look)> = logs.chain(reports).collect();
+    let entries: Vec<(Look, &String)> = data.legend().collect();
     let mut same = entries.iter().filter(|_| names.is_by_link());
-    let look = match same.find(|(known, _)| **known == label) {
-        Some((_, look)) => *look,
-        None => Look::of(unique(entries.iter().map(|(_, look)| *look)).len())?,
+    let look = match same.find(|(_, known)| **known == label) {
+        Some((look, _)) => *look,
+        None => Look::of(unique(entries.iter().map(|(look, _)| *look)).len())?,
     };
     Some(LegendEntry {
         label,
@@ -455,7 +447,7 @@ fn title(files: &[PathBuf]) -> String {
 
 /// Returns the panels specified in the options, or those that suit the inputs.
 fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotError> {
-    let is_report = |input: &Input| matches!(input, Input::Report { .. });
+    let is_report = |input: &Input| input.report.is_some();
     let has_reports = inputs.iter().any(is_report);
     let has_logs = !inputs.iter().all(is_report);
     for panel in &options.panels {
@@ -466,10 +458,8 @@ fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotErr
             } else {
                 "a run's report (.json); only logs were given"
             };
-            return Err(PlotError::Usage(format!(
-                "--panel {} needs {needed}",
-                panel.name()
-            )));
+            let what = format!("--panel {} needs {needed}", panel.name());
+            return Err(PlotError::Usage(what));
         }
     }
     if !options.panels.is_empty() {
@@ -478,8 +468,7 @@ fn choose(options: &PlotOptions, inputs: &[Input]) -> Result<Vec<Panel>, PlotErr
     if !options.cells.is_empty() {
         return Ok(vec![Panel::Throughput, Panel::Delay]);
     }
-    let usual = Panel::ALL
-        .into_iter()
-        .filter(|panel| panel.is_usual(has_logs, has_reports));
+    let usual = Panel::ALL.into_iter();
+    let usual = usual.filter(|panel| panel.is_usual(has_logs, has_reports));
     Ok(usual.collect())
 }

@@ -112,10 +112,7 @@ impl PdfPage {
                 radius,
                 fill,
             } => {
-                let stroke = Stroke {
-                    opacity: fill.opacity,
-                    ..Stroke::solid(fill.colour, radius * 2.0)
-                };
+                let stroke = Stroke::solid(fill.colour, radius * 2.0).faded(fill.opacity);
                 self.pen(&stroke, true);
                 // A zero-length line with round caps is a dot.
                 for centre in centres {

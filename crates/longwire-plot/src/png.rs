@@ -6,7 +6,7 @@ use tiny_skia::{
     Transform,
 };
 
-use super::font::{Font, TextPen};
+use super::font::Font;
 use super::scene::{Colour, Fill, Item, Point, Scene, Stroke, Text};
 
 /// Renders a figure as PNG, with `scale` pixels per unit.
@@ -108,7 +108,10 @@ impl Canvas {
             back: text.before_anchor(font),
             along: 0.0,
         };
-        font.draw(&text.text, text.size, &mut pen);
+        for (glyph, advance) in font.glyphs(&text.text, text.size) {
+            font.draw(glyph, text.size, &mut pen);
+            pen.along += advance;
+        }
         self.fill(pen.path, &Fill::solid(text.colour));
     }
 }
@@ -132,12 +135,6 @@ impl GlyphPen<'_> {
         } else {
             (at_x + along, at_y - up)
         }
-    }
-}
-
-impl TextPen for GlyphPen<'_> {
-    fn glyph_at(&mut self, along: f64) {
-        self.along = along;
     }
 }
 

@@ -7,21 +7,12 @@ use std::collections::BTreeMap;
 const WAITING_MAX: usize = 1 << 16;
 
 /// Sorts frames by number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InOrder<T> {
     /// Number of the next frame, once known.
     next: Option<u64>,
     /// Frames that arrived early.
     waiting: BTreeMap<u64, T>,
-}
-
-impl<T> Default for InOrder<T> {
-    fn default() -> InOrder<T> {
-        InOrder {
-            next: None,
-            waiting: BTreeMap::new(),
-        }
-    }
 }
 
 impl<T> InOrder<T> {

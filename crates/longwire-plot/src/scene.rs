@@ -27,6 +27,11 @@ impl Fill {
         let opacity = 1.0;
         Fill { colour, opacity }
     }
+
+    /// Returns a translucent fill.
+    pub fn faded(self, opacity: f64) -> Fill {
+        Fill { opacity, ..self }
+    }
 }
 
 /// Stroke of a line.
@@ -51,6 +56,16 @@ impl Stroke {
             opacity: 1.0,
             dash: None,
         }
+    }
+
+    /// Returns a translucent stroke.
+    pub fn faded(self, opacity: f64) -> Stroke {
+        Stroke { opacity, ..self }
+    }
+
+    /// Returns a stroke with dashes and gaps of these lengths, if any.
+    pub fn dashed(self, dash: Option<(f64, f64)>) -> Stroke {
+        Stroke { dash, ..self }
     }
 }
 
@@ -85,6 +100,28 @@ pub struct Text {
 }
 
 impl Text {
+    /// Returns the text in this font size.
+    pub fn sized(self, size: f64) -> Text {
+        Text { size, ..self }
+    }
+
+    /// Returns the text in bold.
+    pub fn bold(self) -> Text {
+        let bold = true;
+        Text { bold, ..self }
+    }
+
+    /// Returns the text in the colour of remarks.
+    pub fn faint(self) -> Text {
+        let colour = FAINT_INK;
+        Text { colour, ..self }
+    }
+
+    /// Returns the text running upwards, if set.
+    pub fn turned(self, upwards: bool) -> Text {
+        Text { upwards, ..self }
+    }
+
     /// Returns the width of the text before its anchor, in a font.
     pub fn before_anchor(&self, font: &Font) -> f64 {
         let share = match self.anchor {
@@ -266,10 +303,7 @@ impl Look {
 
     /// Returns the stroke of the series' lines.
     pub fn stroke(self, width: f64) -> Stroke {
-        Stroke {
-            dash: self.dash,
-            ..Stroke::solid(self.colour, width)
-        }
+        Stroke::solid(self.colour, width).dashed(self.dash)
     }
 }
 
@@ -280,10 +314,7 @@ pub(crate) mod fixture {
     /// Returns a figure with a dashed line.
     pub(crate) fn dashed() -> Scene {
         let mut scene = Scene::new(40.0, 10.0, "");
-        let stroke = Stroke {
-            dash: Some((7.0, 3.0)),
-            ..Stroke::solid(INK, 2.0)
-        };
+        let stroke = Stroke::solid(INK, 2.0).dashed(Some((7.0, 3.0)));
         scene.line(vec![(0.0, 5.0), (40.0, 5.0)], stroke);
         scene
     }

@@ -58,10 +58,7 @@ fn item(out: &mut String, item: &Item) {
             for (x, y) in centres {
                 let _ = write!(data, "M{} {}h0", number(*x), number(*y));
             }
-            let stroke = Stroke {
-                opacity: fill.opacity,
-                ..Stroke::solid(fill.colour, radius * 2.0)
-            };
+            let stroke = Stroke::solid(fill.colour, radius * 2.0).faded(fill.opacity);
             path(out, &data, &stroked(&stroke), " stroke-linecap=\"round\"");
         }
         Item::Text(text) => self::text(out, text),
@@ -106,24 +103,20 @@ fn filled(fill: &Fill) -> String {
 
 fn text(out: &mut String, text: &Text) {
     let (x, y) = (number(text.at.0), number(text.at.1));
-    let anchor = match text.anchor {
+    let mut style = String::from(match text.anchor {
         Anchor::Start => "",
         Anchor::Middle => " text-anchor=\"middle\"",
         Anchor::End => " text-anchor=\"end\"",
-    };
-    let weight = if text.bold {
-        " font-weight=\"bold\""
-    } else {
-        ""
-    };
-    let turn = if text.upwards {
-        format!(" transform=\"rotate(-90 {x} {y})\"")
-    } else {
-        String::new()
-    };
+    });
+    if text.bold {
+        style += " font-weight=\"bold\"";
+    }
+    if text.upwards {
+        let _ = write!(style, " transform=\"rotate(-90 {x} {y})\"");
+    }
     let _ = writeln!(
         out,
-        "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"{anchor}{weight}{turn}>{}</text>",
+        "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"{style}>{}</text>",
         number(text.size),
         colour(text.colour),
         escaped(&text.text)

@@ -78,19 +78,15 @@ impl Trace {
     /// Adds a value that holds during an interval. Column means are then weighted by time.
     pub fn hold(&mut self, from: i64, until: i64, value: u64) {
         self.held = true;
-        let Columns {
-            from: first,
-            span,
-            count,
-        } = self.columns;
-        let last = first.saturating_add_unsigned(span);
-        let (from, until) = (from.max(first), until.min(last));
+        let columns = self.columns;
+        let last = columns.from.saturating_add_unsigned(columns.span);
+        let (from, until) = (from.max(columns.from), until.min(last));
         if from > until || from == last {
             return;
         }
         let begin = |index: usize| {
-            let since = index as u128 * u128::from(span) / count as u128;
-            first.saturating_add_unsigned(since as u64)
+            let since = index as u128 * u128::from(columns.span) / columns.count as u128;
+            columns.from.saturating_add_unsigned(since as u64)
         };
         let end = until.saturating_sub(1).max(from);
         for index in self.columns.index(from)..=self.columns.index(end) {

@@ -73,36 +73,20 @@ impl LinkCounts {
     }
 }
 
-/// A run's data.
-#[derive(Clone, Debug)]
-pub struct Gathered {
-    /// Bin width in nanoseconds.
-    pub width: u64,
-    /// Number of bins.
-    pub bins: usize,
-    /// Selected links, in decreasing order of traffic.
-    pub links: Vec<LinkBins>,
-    /// Counters of all links, by name.
-    pub counts: BTreeMap<Name, LinkCounts>,
-    /// Sum of the counters of links not counted by name.
-    pub others: LinkCounts,
-    /// Number of rows in the log.
-    pub rows: u64,
-    /// Time from the origin to the last arrival or release, in seconds.
-    pub seconds: f64,
-}
-
 /// Collects the rows of a run.
 #[derive(Clone, Debug)]
 pub struct RunGatherer {
     selection: Selection,
     origin: Option<i64>,
-    width: u64,
-    links: Vec<LinkBins>,
+    /// Bin width in nanoseconds.
+    pub(crate) width: u64,
+    /// Selected links.
+    pub(crate) links: Vec<LinkBins>,
     current: usize,
-    counts: BTreeMap<Name, LinkCounts>,
-    others: LinkCounts,
-    rows: u64,
+    /// Counters of links, by name.
+    pub(crate) counts: BTreeMap<Name, LinkCounts>,
+    /// Number of rows in the log.
+    pub(crate) rows: u64,
     last: i64,
     /// Start of the run, if recorded in the log.
     epoch: Option<i64>,
@@ -118,7 +102,6 @@ impl RunGatherer {
             links: Vec::new(),
             current: 0,
             counts: BTreeMap::new(),
-            others: LinkCounts::default(),
             rows: 0,
             last: i64::MIN,
             epoch: None,
@@ -137,13 +120,9 @@ impl RunGatherer {
         let last = row.arrival_ns.max(row.release_ns.unwrap_or(i64::MIN));
         self.last = self.last.max(last);
         self.origin.get_or_insert(row.arrival_ns);
-        let full = self.counts.len() >= COUNTED_MAX && !self.counts.contains_key(&row.link);
-        let counts = if full {
-            &mut self.others
-        } else {
-            self.counts.entry(row.link.clone()).or_default()
-        };
-        counts.add(row);
+        if self.counts.len() < COUNTED_MAX || self.counts.contains_key(&row.link) {
+            self.counts.entry(row.link.clone()).or_default().add(row);
+        }
         if self.find(&row.link) {
             self.reach(last.max(row.departure_ns.unwrap_or(i64::MIN)));
             let scale = self.scale();
@@ -218,8 +197,14 @@ impl RunGatherer {
         }
     }
 
-    /// Returns the data, of at most `links` links and about `bins` bins in total.
-    pub fn finish(mut self, links: usize, bins: usize) -> Gathered {
+    /// Returns the time from the origin to the last arrival or release, in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.last.saturating_sub(self.scale().origin).max(0) as f64 / 1e9
+    }
+
+    /// Completes the data, of at most `links` links and about `bins` bins in total. All links then
+    /// have equally many bins.
+    pub fn finish(mut self, links: usize, bins: usize) -> RunGatherer {
         let scale = self.scale();
         for link in &mut self.links {
             link.finish(scale);
@@ -236,16 +221,7 @@ impl RunGatherer {
         for link in &mut self.links {
             link.bins.resize_with(bins, Bin::default);
         }
-        let seconds = self.last.saturating_sub(scale.origin).max(0) as f64 / 1e9;
-        Gathered {
-            width: self.width,
-            bins,
-            links: self.links,
-            counts: self.counts,
-            others: self.others,
-            rows: self.rows,
-            seconds,
-        }
+        self
     }
 }
 
@@ -274,7 +250,6 @@ pub fn gather_file(
     let again = read(path, again, origin, &mut at)?;
     Ok(RunGatherer {
         counts: first.counts,
-        others: first.others,
         ..again
     })
 }
@@ -301,12 +276,6 @@ fn read(
 pub struct SharedGatherer(Arc<Mutex<RunGatherer>>);
 
 impl SharedGatherer {
-    /// Creates a collector for all links.
-    pub fn new() -> SharedGatherer {
-        let gatherer = RunGatherer::new(Selection::default());
-        SharedGatherer(Arc::new(Mutex::new(gatherer)))
-    }
-
     /// Returns a copy of the data collected so far.
     pub fn get(&self) -> RunGatherer {
         self.lock().clone()
@@ -318,8 +287,10 @@ impl SharedGatherer {
 }
 
 impl Default for SharedGatherer {
+    /// Creates a collector for all links.
     fn default() -> SharedGatherer {
-        SharedGatherer::new()
+        let gatherer = RunGatherer::new(Selection::default());
+        SharedGatherer(Arc::new(Mutex::new(gatherer)))
     }
 }
 

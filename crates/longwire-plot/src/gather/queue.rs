@@ -36,7 +36,7 @@ pub struct QueueStep {
 }
 
 /// A frame's arrival and departure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Stay {
     arrival: i64,
     departure: Option<i64>,

@@ -28,11 +28,8 @@ impl LogDirection {
 
     /// Returns the direction in a link name from a log or report.
     pub fn of(link: &str) -> Option<LogDirection> {
-        match split(link).1 {
-            "up" => Some(LogDirection::Up),
-            "down" => Some(LogDirection::Down),
-            _ => None,
-        }
+        let mut all = LogDirection::ALL.into_iter();
+        all.find(|direction| direction.name() == split(link).1)
     }
 }
 

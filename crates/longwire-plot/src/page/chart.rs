@@ -8,7 +8,7 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::axis::{Axis, RATE, TIME, Units};
-use crate::gather::{Bin, Gathered, LinkBins, Sketch};
+use crate::gather::{Bin, LinkBins, RunGatherer, Sketch};
 use crate::page::html::{Html, escaped, script_json};
 
 /// Size of a chart, in units of its SVG.
@@ -273,7 +273,7 @@ pub struct Chart {
 }
 
 /// Returns the charts of a link. A chart of drops needs drops.
-pub fn charts(data: &Gathered, link: &LinkBins) -> impl Iterator<Item = Chart> {
+pub fn charts(data: &RunGatherer, link: &LinkBins) -> impl Iterator<Item = Chart> {
     let count = if link.reasons.is_empty() { 3 } else { 4 };
     KINDS[..count].iter().map(|kind| chart(data, link, kind))
 }
@@ -319,7 +319,7 @@ static KINDS: [ChartKind; 4] = [
     },
 ];
 
-fn chart(data: &Gathered, link: &LinkBins, kind: &'static ChartKind) -> Chart {
+fn chart(data: &RunGatherer, link: &LinkBins, kind: &'static ChartKind) -> Chart {
     let frames: u64 = link.bins.iter().map(|bin| bin.delay.total()).sum();
     let wanted = if kind.stairs {
         STEPS
@@ -336,7 +336,7 @@ fn chart(data: &Gathered, link: &LinkBins, kind: &'static ChartKind) -> Chart {
         kind,
         note: format!("{}; steps of {}", kind.note, TIME.write(step)),
         step,
-        span: data.bins as f64 * data.width as f64,
+        span: link.bins.len() as f64 * data.width as f64,
         lines,
         table: of(TABLE_ROWS),
     }

@@ -3,6 +3,8 @@
 //! All fields are optional: earlier versions had fewer, and the reports of networks differ from
 //! those of a link.
 
+#![allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
@@ -15,29 +17,21 @@ use crate::PlotError;
 
 /// A report.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
+#[serde(default)]
 pub struct RunDocument {
     pub seed: Option<u64>,
-    #[serde(default)]
     pub epoch_ns: u64,
-    #[serde(default)]
     pub duration_s: f64,
-    #[serde(default)]
     pub links: Vec<PartDocument>,
-    #[serde(default)]
     pub ports: Vec<PartDocument>,
     pub pauses: Option<PausesDocument>,
     pub stops: Option<PausesDocument>,
-    #[serde(default)]
     pub cpu_s: f64,
-    #[serde(default)]
     pub core_wait_s: f64,
-    #[serde(default)]
     pub notes: Vec<String>,
     pub error: Option<String>,
     pub changes: Option<ChangesDocument>,
     pub verdict: Option<VerdictDocument>,
-    #[serde(default)]
     pub command: Vec<String>,
     pub version: Option<String>,
 }
@@ -45,7 +39,6 @@ pub struct RunDocument {
 /// A direction of a link, or a port.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
 pub struct PartDocument {
     pub name: String,
     pub config: Map<String, Value>,
@@ -76,7 +69,6 @@ impl PartDocument {
 /// Pauses of the machine, or stops of the process.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
 pub struct PausesDocument {
     pub count: u64,
     pub max_us: f64,
@@ -86,7 +78,6 @@ pub struct PausesDocument {
 /// Changes made during a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
 pub struct ChangesDocument {
     pub made: Vec<ChangeDocument>,
     pub forgotten: u64,
@@ -95,7 +86,6 @@ pub struct ChangesDocument {
 /// A change.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
 pub struct ChangeDocument {
     pub at_ns: u64,
     pub until_ns: Option<u64>,
@@ -107,7 +97,6 @@ pub struct ChangeDocument {
 /// Verdict on a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "docs/reference/report.md describes the fields")]
 pub struct VerdictDocument {
     pub grade: String,
     pub line: String,

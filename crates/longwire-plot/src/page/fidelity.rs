@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::Page;
-use super::document::{PartDocument, PausesDocument, RunDocument};
+use super::document::{PartDocument, RunDocument};
 use super::html::Html;
 use crate::axis::{SHARE, TIME, grouped};
 
@@ -12,7 +12,7 @@ use crate::axis::{SHARE, TIME, grouped};
 const PARTS_MAX: usize = 16;
 
 /// Lateness statistics, in report order.
-const STATISTICS: [(&str, &str); 6] = [
+pub const STATISTICS: [(&str, &str); 6] = [
     ("p50", "median"),
     ("p99", "p99"),
     ("p999", "p99.9"),
@@ -24,10 +24,8 @@ const STATISTICS: [(&str, &str); 6] = [
 /// Writes the section.
 pub(super) fn write(html: &mut Html, page: &Page) {
     let Some(report) = &page.report else {
-        html.element(
-            "p",
-            "Without the report, lateness and artifacts are unknown.",
-        );
+        let what = "Without the report, lateness and artifacts are unknown.";
+        html.element("p", what);
         return;
     };
     if let Some(verdict) = &report.verdict {
@@ -45,11 +43,9 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     } else {
         &report.ports
     };
-    let measured: Vec<&PartDocument> = measured
-        .iter()
-        .filter(|part| part.packets_in + part.packets_out > 0)
-        .take(PARTS_MAX)
-        .collect();
+    let measured = measured.iter();
+    let measured = measured.filter(|part| part.packets_in + part.packets_out > 0);
+    let measured: Vec<&PartDocument> = measured.take(PARTS_MAX).collect();
     lateness(html, &measured);
     for part in &measured {
         histogram(html, part);
@@ -60,11 +56,8 @@ pub(super) fn write(html: &mut Html, page: &Page) {
 
 pub(super) fn capitalized(line: &str) -> String {
     let mut rest = line.chars();
-    rest.next()
-        .into_iter()
-        .flat_map(char::to_uppercase)
-        .chain(rest)
-        .collect()
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(rest).collect()
 }
 
 fn micros(value: Option<&f64>) -> String {
@@ -186,27 +179,24 @@ fn artifacts(html: &mut Html, parts: &[&PartDocument]) {
 /// Writes the section about the machine: its pauses, and the stops of the process.
 fn machine(html: &mut Html, report: &RunDocument) {
     html.raw("<h3>The machine</h3>\n");
-    let row = |name: &str, of: &PausesDocument| {
-        vec![
+    let rows = [
+        ("pauses of the machine", &report.pauses),
+        ("stops of the process", &report.stops),
+    ];
+    let rows = rows.into_iter().filter_map(|(name, of)| {
+        let of = of.as_ref()?;
+        let [longest, total] = [of.max_us, of.total_us].map(|us| micros(Some(&us)));
+        Some(vec![
             name.to_owned(),
             grouped(of.count as f64, 0),
-            micros(Some(&of.max_us)),
-            micros(Some(&of.total_us)),
-        ]
-    };
-    let pauses = report.pauses.as_ref();
-    let pauses = pauses.map(|of| row("pauses of the machine", of));
-    let stops = report.stops.as_ref();
-    let stops = stops.map(|of| row("stops of the process", of));
-    let head = ["", "times", "longest", "total"];
-    html.table(head, pauses.into_iter().chain(stops));
-    let time = |seconds: f64| TIME.write(seconds * 1e9);
-    html.element(
-        "p",
-        &format!(
-            "The emulator used {} of CPU time, and waited {} for cores used by other programs.",
-            time(report.cpu_s),
-            time(report.core_wait_s)
-        ),
+            longest,
+            total,
+        ])
+    });
+    html.table(["", "times", "longest", "total"], rows);
+    let [used, waited] = [report.cpu_s, report.core_wait_s].map(|s| TIME.write(s * 1e9));
+    let what = format!(
+        "The emulator used {used} of CPU time, and waited {waited} for cores used by other programs."
     );
+    html.element("p", &what);
 }

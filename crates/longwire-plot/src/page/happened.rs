@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::html::Html;
 use crate::axis::{RATE, SHARE, TIME, grouped};
-use crate::gather::{Gathered, LinkBins, Sketch};
+use crate::gather::{LinkBins, RunGatherer, Sketch};
 use crate::page::{Page, PartDocument, chart, request};
 
 /// Maximum number of links listed.
@@ -106,25 +106,15 @@ fn summary(html: &mut Html, page: &Page) {
     // Without a log, the duration is that in the report, which for a simulation is that of the
     // computation.
     let duration = page.report.as_ref().map_or(0.0, |report| report.duration_s);
-    let seconds = log.map_or(duration, |log| log.seconds);
+    let seconds = log.map_or(duration, RunGatherer::seconds);
     let all = links.len();
     if all > LINKS_MAX {
         links.sort_by_key(|link| std::cmp::Reverse(link.bytes[0]));
         links.truncate(LINKS_MAX);
     }
-    let head = [
-        "link",
-        "frames in",
-        "out",
-        "dropped",
-        "",
-        "bytes in",
-        "bytes out",
-        "offered",
-        "delivered",
-        "queue max",
-        "drops by reason",
-    ];
+    let head = "link | frames in | out | dropped |  | bytes in | bytes out | offered | delivered | \
+                queue max | drops by reason";
+    let head = head.split(" | ");
     html.table(head, links.iter().map(|link| row(link, seconds)));
     if all > links.len() {
         let what = format!(
@@ -135,10 +125,8 @@ fn summary(html: &mut Html, page: &Page) {
         html.element("p", &what);
     }
     let time = TIME.write(seconds * 1e9);
-    html.element(
-        "p",
-        &format!("Offered and delivered are means over {time}."),
-    );
+    let what = format!("Offered and delivered are means over {time}.");
+    html.element("p", &what);
 }
 
 fn row(link: &Counted, seconds: f64) -> Vec<String> {
@@ -162,7 +150,7 @@ fn row(link: &Counted, seconds: f64) -> Vec<String> {
     ]
 }
 
-fn of_report(link: &PartDocument, log: Option<&Gathered>) -> Counted {
+fn of_report(link: &PartDocument, log: Option<&RunGatherer>) -> Counted {
     let reasons = link.drops();
     // Reports of networks contain no queue lengths.
     let logged = log.and_then(|log| log.links.iter().find(|of| *of.link == *link.name));
@@ -182,7 +170,7 @@ fn queue_max(link: &LinkBins) -> Option<u64> {
     link.bins.iter().map(|bin| bin.queue.most).max()
 }
 
-fn of_log(log: &Gathered) -> Vec<Counted> {
+fn of_log(log: &RunGatherer) -> Vec<Counted> {
     let links = log.counts.iter().map(|(name, counts)| {
         let bins = log.links.iter().find(|link| link.link == *name);
         let mut reasons = BTreeMap::new();

@@ -14,10 +14,11 @@ use std::path::PathBuf;
 
 use document::ChangesDocument;
 pub use document::{PartDocument, RunDocument};
+pub(crate) use fidelity::STATISTICS;
 use html::Html;
 
 use crate::PlotError;
-use crate::gather::{Gathered, RunGatherer, Selection, gather_file};
+use crate::gather::{RunGatherer, Selection, gather_file};
 use crate::input::Input;
 
 const STYLE: &str = include_str!("page.css");
@@ -54,7 +55,8 @@ pub struct PageInput {
 /// A page under construction.
 struct Page {
     title: String,
-    log: Option<Gathered>,
+    /// Complete rows.
+    log: Option<RunGatherer>,
     report: Option<RunDocument>,
 }
 
@@ -155,10 +157,8 @@ fn title(input: &PageInput) -> String {
     if let Some(title) = &input.title {
         return title.clone();
     }
-    let command = input
-        .report
-        .as_ref()
-        .map_or(&[][..], |report| &report.command);
+    let report = input.report.as_ref();
+    let command = report.map_or(&[][..], |report| &report.command);
     let title = match command.iter().position(|word| word == "--") {
         Some(at) => format!("{} through Longwire", command[at + 1..].join(" ")),
         None if command.is_empty() => "Longwire run".to_owned(),

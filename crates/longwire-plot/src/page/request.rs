@@ -69,16 +69,11 @@ pub(super) fn asked(html: &mut Html, page: &Page) {
     let configured: Vec<_> = configured.take(OPTIONS_MAX).collect();
     let options: BTreeSet<&String> = configured.iter().flat_map(|of| of.config.keys()).collect();
     let rows = options.into_iter().filter_map(|option| {
-        let mut row = vec![option.clone()];
-        row.extend(
-            configured
-                .iter()
-                .map(|of| of.config.get(option).map_or_else(String::new, words)),
-        );
-        let told = row[1..]
-            .iter()
-            .any(|value| !NEUTRAL.contains(&value.as_str()));
-        told.then_some(row)
+        let values = configured.iter().map(|of| of.config.get(option));
+        let values = values.map(|value| value.map_or_else(String::new, words));
+        let values: Vec<String> = values.collect();
+        let told = values.iter().any(|value| !NEUTRAL.contains(&&**value));
+        told.then(|| [vec![option.clone()], values].concat())
     });
     let rows: Vec<Vec<String>> = rows.collect();
     if !rows.is_empty() {
@@ -88,10 +83,8 @@ pub(super) fn asked(html: &mut Html, page: &Page) {
     if configured.is_empty() {
         return;
     }
-    if page
-        .changes()
-        .is_some_and(|changes| !changes.made.is_empty())
-    {
+    let changes = page.changes();
+    if changes.is_some_and(|changes| !changes.made.is_empty()) {
         html.element("p", "Options at the start; changes are listed below.");
     }
     if report.links.len() > configured.len() {
@@ -103,10 +96,8 @@ pub(super) fn asked(html: &mut Html, page: &Page) {
 
 fn command(html: &mut Html, report: &RunDocument) {
     if report.command.is_empty() {
-        html.element(
-            "p",
-            "No command line: the report is from an earlier version.",
-        );
+        let what = "No command line: the report is from an earlier version.";
+        html.element("p", what);
         return;
     }
     let words: Vec<String> = report.command.iter().map(|word| shell_word(word)).collect();

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::axis::{Axis, SHARE, TIME, Units, grouped};
 use crate::font::Font;
 use crate::frame::{Captions, Frame, Note, TICK_SIZE, notes_height, small};
-use crate::page::PartDocument;
+use crate::page::{PartDocument, STATISTICS};
 use crate::panels::{Data, LegendEntry, Panel};
-use crate::scene::{Anchor, Fill, Look, Scene, Stroke, Text};
+use crate::scene::{Anchor, Fill, Look, Scene, Stroke};
 use crate::series::LogSeries;
 
 /// Adjacent bars, one per series.
@@ -48,10 +48,7 @@ pub(super) fn vertical(
             // Numbers must not overlap.
             if font.width(&number, NUMBER_SIZE) < width - 4.0 {
                 let at = (x + width / 2.0, top - 3.0);
-                scene.text(Text {
-                    size: NUMBER_SIZE,
-                    ..small(&number, at, Anchor::Middle)
-                });
+                scene.text(small(&number, at, Anchor::Middle).sized(NUMBER_SIZE));
             }
         }
     }
@@ -91,10 +88,7 @@ pub(super) fn horizontal(scene: &mut Scene, frame: &Frame, x: &Axis, rows: &[Row
             }
             let size = TICK_SIZE.min(bar);
             let at = (end + 5.0, y + bar / 2.0 + size * 0.36);
-            scene.text(Text {
-                size,
-                ..small(text, at, Anchor::Start)
-            });
+            scene.text(small(text, at, Anchor::Start).sized(size));
         }
     }
     frame.edges(scene);
@@ -191,25 +185,21 @@ fn most(rows: &[Row]) -> f64 {
     bars.map(|(value, _)| *value).fold(0.0, f64::max)
 }
 
-/// Lateness statistics: name and report field.
-const LATENESS: [(&str, &str); 4] = [
-    ("median", "p50"),
-    ("p99", "p99"),
-    ("p99.9", "p999"),
-    ("max", "max"),
-];
+/// Lateness statistics: report field and name.
+const LATENESS: &[(&str, &str)] = STATISTICS.split_at(4).0;
 
 pub(super) fn draw_lateness(scene: &mut Scene, frame: &Frame, data: &Data) {
-    let rows = LATENESS.map(|(name, field)| {
+    let rows = LATENESS.iter().map(|(field, name)| {
         let late = measured(data).map(|(lateness, _)| {
             let nanos = nanos(lateness, field).max(0.0);
             (nanos, TIME.write(nanos))
         });
         Row {
-            label: name.to_owned(),
+            label: (*name).to_owned(),
             bars: late.collect(),
         }
     });
+    let rows: Vec<Row> = rows.collect();
     let captions = Captions {
         heading: "Lateness",
         remark: "handover − release, the error of the emulator".to_owned(),
@@ -244,7 +234,7 @@ fn nanos(lateness: &BTreeMap<String, f64>, field: &str) -> f64 {
 /// Returns the minimum non-zero lateness, in nanoseconds.
 fn least_lateness(data: &Data) -> Option<f64> {
     let measured = measured(data);
-    let times = measured.flat_map(|(late, _)| LATENESS.map(|(_, field)| nanos(late, field)));
+    let times = measured.flat_map(|(late, _)| LATENESS.iter().map(|of| nanos(late, of.0)));
     times.filter(|late| *late > 0.0).reduce(f64::min)
 }
 
@@ -275,11 +265,8 @@ pub(super) fn draw_loss_runs(scene: &mut Scene, frame: &Frame, data: &Data) {
     frame.notes(scene, &notes);
     let looks: Vec<_> = data.logs.iter().map(|of| of.look).collect();
     vertical(scene, frame, &y, &groups, &looks);
-    if groups
-        .iter()
-        .flat_map(|group| &group.values)
-        .all(|n| *n == 0)
-    {
+    let mut counts = groups.iter().flat_map(|group| &group.values);
+    if counts.all(|count| *count == 0) {
         frame.nothing(scene, "no frame was lost");
     }
 }
@@ -296,9 +283,8 @@ type Class = (u64, u64);
 /// whose size doubles.
 fn classes(longest: u64) -> Vec<Class> {
     if longest <= LENGTHS_MAX {
-        return (1..=longest.max(4))
-            .map(|length| (length, length))
-            .collect();
+        let lengths = 1..=longest.max(4);
+        return lengths.map(|length| (length, length)).collect();
     }
     let mut classes = vec![(1, 1)];
     let mut last = 1u64;
@@ -311,10 +297,11 @@ fn classes(longest: u64) -> Vec<Class> {
 }
 
 fn group((from, to): Class, data: &Data) -> Group {
+    let [first, last] = [from, to].map(|length| grouped(length as f64, 0));
     let label = if from == to {
-        grouped(from as f64, 0)
+        first
     } else {
-        format!("{}–{}", grouped(from as f64, 0), grouped(to as f64, 0))
+        format!("{first}–{last}")
     };
     let count =
         |of: &LegendEntry<LogSeries>| of.data.runs.runs().range(from..=to).map(|(_, n)| n).sum();
@@ -339,18 +326,10 @@ fn run_note(of: &LegendEntry<LogSeries>) -> String {
     let (lost, frames) = of.data.runs.lost();
     let longest = of.data.runs.runs().last_key_value();
     let longest = longest.map_or(0, |(length, _)| *length);
-    let share = match frames {
-        0 => 0.0,
-        _ => lost as f64 / frames as f64,
-    };
-    format!(
-        "{}: {} of {} lost ({}), longest run {}",
-        of.label,
-        grouped(lost as f64, 0),
-        grouped(frames as f64, 0),
-        SHARE.write(share),
-        grouped(longest as f64, 0)
-    )
+    let share = SHARE.write(lost as f64 / frames.max(1) as f64);
+    let [lost, frames, longest] = [lost, frames, longest].map(|n| grouped(n as f64, 0));
+    let label = &of.label;
+    format!("{label}: {lost} of {frames} lost ({share}), longest run {longest}")
 }
 
 #[cfg(test)]

@@ -72,12 +72,16 @@ pub struct Data {
 }
 
 impl Data {
+    /// Returns the legend entries of all links.
+    pub fn legend(&self) -> impl Iterator<Item = (Look, &String)> {
+        let logs = self.logs.iter().map(|of| (of.look, &of.label));
+        logs.chain(self.reports.iter().map(|of| (of.look, &of.label)))
+    }
+
     /// Returns the links from logs that are drawn in the current cell.
     fn shown(&self) -> impl Iterator<Item = &LegendEntry<LogSeries>> {
-        let cell = self.cell;
-        self.logs
-            .iter()
-            .filter(move |of| cell.is_none_or(|cell| of.cell == cell))
+        let is_shown = |of: &&LegendEntry<_>| self.cell.is_none_or(|cell| of.cell == cell);
+        self.logs.iter().filter(is_shown)
     }
 }
 

@@ -56,7 +56,6 @@ pub(super) fn range<'a>(traces: impl Iterator<Item = &'a Trace>) -> Option<(u64,
 struct Drawing<'a> {
     frame: &'a Frame,
     data: &'a Data,
-    window: &'a Window,
     x: Axis,
     y: Axis,
 }
@@ -66,7 +65,6 @@ impl<'a> Drawing<'a> {
         Drawing {
             frame,
             data,
-            window: &data.window,
             x: axis(&data.window, frame),
             y,
         }
@@ -78,18 +76,15 @@ impl<'a> Drawing<'a> {
             heading,
             lift,
             remark,
-            x: self.x.label(self.window.caption),
+            x: self.x.label(self.data.window.caption),
             y: self.y.label(heading),
         };
         self.frame.axes(scene, &self.x, &self.y, &captions);
-        let Columns { from, span, .. } = self.window.columns;
+        let Columns { from, span, .. } = self.data.window.columns;
         let shown = from..from.saturating_add_unsigned(span);
         for at in self.data.changes.iter().filter(|at| shown.contains(at)) {
             let x = self.frame.x(self.x.place(*at as f64));
-            let stroke = Stroke {
-                dash: Some((3.0, 3.0)),
-                ..Stroke::solid(FAINT_INK, 0.8)
-            };
+            let stroke = Stroke::solid(FAINT_INK, 0.8).dashed(Some((3.0, 3.0)));
             scene.line(vec![(x, self.frame.top), (x, self.frame.bottom())], stroke);
         }
     }
@@ -105,15 +100,13 @@ impl<'a> Drawing<'a> {
     }
 
     fn point(&self, at: f64, value: f64) -> Point {
-        (
-            self.frame.x(self.x.place(at)),
-            self.frame.y(self.y.place(value)),
-        )
+        let (x, y) = (self.x.place(at), self.y.place(value));
+        (self.frame.x(x), self.frame.y(y))
     }
 
     /// Returns the position of the middle of a column.
     fn middle(&self, column: usize) -> f64 {
-        let Columns { from, span, count } = self.window.columns;
+        let Columns { from, span, count } = self.data.window.columns;
         from as f64 + (column as f64 + 0.5) * span as f64 / count as f64
     }
 
@@ -126,20 +119,10 @@ impl<'a> Drawing<'a> {
             }
             let dots = points.iter();
             let dots = dots.map(|(at, value)| self.point(*at as f64, *value as f64));
-            let fill = Fill {
-                opacity: 0.6,
-                ..Fill::solid(look.colour)
-            };
-            return scene.dots(dots.collect(), 1.7, fill);
+            return scene.dots(dots.collect(), 1.7, Fill::solid(look.colour).faded(0.6));
         }
-        let edge = Stroke {
-            opacity: 0.55,
-            ..Stroke::solid(look.colour, 0.7)
-        };
-        let shade = Fill {
-            opacity: 0.22,
-            ..Fill::solid(look.colour)
-        };
+        let edge = Stroke::solid(look.colour, 0.7).faded(0.55);
+        let shade = Fill::solid(look.colour).faded(0.22);
         for run in runs(trace) {
             let edge_of = |of: fn(&Column) -> u64| -> Vec<Point> {
                 let points = run.iter();
@@ -149,7 +132,7 @@ impl<'a> Drawing<'a> {
             let (mut upper, mut lower) = (edge_of(|c| c.most), edge_of(|c| c.least));
             if let ([(x, high)], [(_, low)]) = (&upper[..], &lower[..]) {
                 // An isolated column is drawn one column wide.
-                let half = self.frame.width / self.window.columns.count as f64 / 2.0;
+                let half = self.frame.width / self.data.window.columns.count as f64 / 2.0;
                 (upper, lower) = (
                     vec![(x - half, high - half), (x + half, high - half)],
                     vec![(x - half, low + half), (x + half, low + half)],
@@ -274,10 +257,7 @@ fn draw_rug(scene: &mut Scene, drawing: &Drawing<'_>) {
                 let x = frame.x(drawing.x.place(drawing.middle(column)));
                 ((x, bottom - LANE + 2.0), (x, bottom))
             });
-            let stroke = Stroke {
-                opacity: *opacity,
-                ..Stroke::solid(series.look.colour, 1.0)
-            };
+            let stroke = Stroke::solid(series.look.colour, 1.0).faded(*opacity);
             scene.segments(marks.collect(), stroke);
         }
     }
@@ -320,10 +300,7 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
         in_force(scene, &drawing, &series.data.served, series.look, most);
     }
     for series in data.shown() {
-        let stroke = Stroke {
-            opacity: 0.6,
-            ..series.look.stroke(0.8)
-        };
+        let stroke = series.look.stroke(0.8).faded(0.6);
         steps(scene, &drawing, &series.data.offered, stroke);
     }
     for series in data.shown() {
@@ -335,18 +312,15 @@ pub(super) fn draw_throughput(scene: &mut Scene, frame: &Frame, data: &Data) {
 /// Draws the configured rate where it is within the scale of the throughput. A scale that included
 /// it would flatten a lightly loaded link to a line at the lower edge.
 fn in_force(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[Served], look: Look, most: f64) {
-    let stroke = Stroke {
-        dash: Some((1.5, 2.5)),
-        ..Stroke::solid(look.colour, 1.2)
-    };
-    let bin = drawing.window.bin as f64;
+    let stroke = Stroke::solid(look.colour, 1.2).dashed(Some((1.5, 2.5)));
+    let bin = drawing.data.window.bin as f64;
     let mut line: Vec<Point> = Vec::new();
     for (index, served) in bins.iter().enumerate() {
         let Some(rate) = served.rate().filter(|rate| *rate <= most * 1.08) else {
             scene.line(std::mem::take(&mut line), stroke);
             continue;
         };
-        let from = drawing.window.columns.from as f64 + index as f64 * bin;
+        let from = drawing.data.window.columns.from as f64 + index as f64 * bin;
         line.extend([from, from + bin].map(|at| drawing.point(at, rate)));
     }
     scene.line(line, stroke);
@@ -359,15 +333,15 @@ fn rate(bytes: u64, bin: u64) -> f64 {
 /// Draws a line with a step at each bin, from the first to the last non-empty bin. If several bins
 /// share a column, the line passes through their minimum and maximum, so that neither is lost.
 fn steps(scene: &mut Scene, drawing: &Drawing<'_>, bins: &[u64], stroke: Stroke) {
-    let place = |at: f64, bytes: u64| drawing.point(at, rate(bytes, drawing.window.bin));
+    let place = |at: f64, bytes: u64| drawing.point(at, rate(bytes, drawing.data.window.bin));
     let some = |bytes: &u64| *bytes > 0;
     let (Some(first), Some(last)) = (bins.iter().position(some), bins.iter().rposition(some))
     else {
         return;
     };
-    let group = bins.len().div_ceil(drawing.window.columns.count);
-    let bin = drawing.window.bin as f64;
-    let mut at = drawing.window.columns.from as f64 + first as f64 * bin;
+    let group = bins.len().div_ceil(drawing.data.window.columns.count);
+    let bin = drawing.data.window.bin as f64;
+    let mut at = drawing.data.window.columns.from as f64 + first as f64 * bin;
     let mut points = vec![place(at, 0)];
     for bins in bins[first..=last].chunks(group) {
         let (least, most) = (bins.iter().min(), bins.iter().max());
