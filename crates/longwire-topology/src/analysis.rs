@@ -25,18 +25,15 @@ const UNREACHABLE_MAX: usize = 5;
 pub(super) fn warn_of_unused(file: &Table<'_>, builder: &mut Builder) {
     let remedy = "give it a match, or remove it";
     let links = builder.topology.links.iter().zip(&builder.used);
-    let unused: Vec<String> = links
-        .filter(|(_, used)| !**used)
-        .map(|(link, _)| link.name.to_string())
-        .collect();
+    let unused = links.filter(|(_, used)| !**used);
+    let unused: Vec<String> = unused.map(|(link, _)| link.name.to_string()).collect();
     if let [first, rest @ ..] = unused.as_slice() {
         let more = match rest.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         let reason = format!(
-            "no frame crosses link '{first}'{more}: it has no matcher, and no path uses \
-             it"
+            "no frame crosses link '{first}'{more}: it has no matcher, and no path uses it"
         );
         let named =
             |table: &Table| tree::text(table, "name").is_some_and(|name| name.value == first);
@@ -119,10 +116,8 @@ impl Topology {
             class: Class::Link(0),
             direction: super::Direction::Up,
         };
-        let rules = self
-            .rules
-            .iter()
-            .map(|rule| (rule.matcher.clone(), rule.target, 0));
+        let rules = self.rules.iter();
+        let rules = rules.map(|rule| (rule.matcher.clone(), rule.target, 0));
         let classifier = match Classifier::with_rules(self.order, first, rules) {
             Ok(classifier) => classifier,
             Err((rule, error)) => return vec![format!("rule {rule}: {error}")],
@@ -137,11 +132,8 @@ impl Topology {
             ));
         }
         if unreachable.len() > UNREACHABLE_MAX {
-            let more = unreachable.len() - UNREACHABLE_MAX;
-            doubts.push(format!(
-                "{} can never match",
-                count_of(more as u64, "more rule")
-            ));
+            let more = count_of((unreachable.len() - UNREACHABLE_MAX) as u64, "more rule");
+            doubts.push(format!("{more} can never match"));
         }
         // Ignore pairs on one link: its directions may match the same frames, for example between
         // hosts in one subnet.

@@ -15,7 +15,7 @@ use super::problem::{Diagnostics, Problem, suggestion};
 use super::timeline::Action;
 use super::tree::{self, Placed};
 use super::value::{JsonSource, Table};
-use super::{events, fields, glob, links, paths};
+use super::{events, fields, glob, links};
 
 /// When a change applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,12 +139,7 @@ impl Topology {
 fn read(file: &Table<'_>, moved: &HashMap<Class, Class>, builder: &mut Builder) -> Change {
     let before = (builder.topology.links.len(), builder.topology.paths.len());
     if let Some(added) = tree::table(file, "add") {
-        for item in tree::tables(added, "link") {
-            links::read(&item, builder);
-        }
-        for item in tree::tables(added, "path") {
-            paths::read(&item, builder);
-        }
+        links::read_all(added, builder);
     }
     warn_of_unused(before.0, builder);
     let actions = events::actions(file, "", builder);
@@ -182,8 +177,7 @@ fn time(file: &Table<'_>, builder: &mut Builder) -> ChangeTime {
     let after = tree::unit(file, "in", "", diagnostics);
     match (at, after) {
         (Some(_), Some(_)) => {
-            let reason = "both at and in are given";
-            diagnostics.refuse(0..0, "in", reason, "remove one");
+            diagnostics.refuse(0..0, "in", "both at and in are given", "remove one");
             ChangeTime::Now
         }
         (Some(at), None) => ChangeTime::At(at),
@@ -196,14 +190,11 @@ fn warn_of_unused(first: usize, builder: &mut Builder) {
     let unused = builder.used[first..].iter().position(|used| !used);
     if let Some(unused) = unused {
         let name = &builder.topology.links[first + unused].name;
-        let reason = format!(
-            "no frame crosses link '{name}': it has no matcher, and no path uses \
-             it"
-        );
+        let reason =
+            format!("no frame crosses link '{name}': it has no matcher, and no path uses it");
         let remedy = "give it a match, or add a path through it";
-        builder
-            .diagnostics
-            .warn(0..0, "add.link.match", reason, remedy);
+        let diagnostics = &mut builder.diagnostics;
+        diagnostics.warn(0..0, "add.link.match", reason, remedy);
     }
 }
 
@@ -219,16 +210,14 @@ fn fitting(
     let found: Vec<Class> = if glob::is_pattern(pattern) {
         let links = (0..links as u32).map(Class::Link);
         let classes = links.chain((0..paths as u32).map(Class::Path));
-        let name = |class: &Class| topology.name_of(*class);
+        let fits = |name: &str| !name.is_empty() && glob::fits(pattern, name);
         classes
-            .filter(|class| !name(class).is_empty() && glob::fits(pattern, name(class)))
+            .filter(|class| fits(topology.name_of(*class)))
             .collect()
     } else {
-        let old = |class: &Class| match class {
-            Class::Link(link) => (*link as usize) < links,
-            Class::Path(path) => (*path as usize) < paths,
-        };
-        topology.named(pattern).filter(old).into_iter().collect()
+        let found = topology.named(pattern);
+        let found = found.filter(|class| class.is_before(links, paths));
+        found.into_iter().collect()
     };
     if found.is_empty() {
         let remedy = suggestion(pattern, topology.link_names().take(1000));
@@ -332,11 +321,9 @@ impl<'a> Draft<'_, 'a> {
         if std::thread::panicking() {
             // A panic may occur between registering a name and adding its link.
             let (links, paths) = (self.links, self.paths);
-            let known = |class: &Class| match *class {
-                Class::Link(link) => (link as usize) < links,
-                Class::Path(path) => (path as usize) < paths,
-            };
-            topology.names.retain(|_, class| known(class));
+            topology
+                .names
+                .retain(|_, class| class.is_before(links, paths));
         }
     }
 }
@@ -356,8 +343,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::value::Table;
-    use crate::{links, tree};
 
     const NETWORK: &str = "[ports]\na = \"packet:a\"\nb = \"packet:b\"\n\
         [templates.slow]\nrate = \"1mbit\"\n\
@@ -380,13 +365,15 @@ mod tests {
         topology.expect("a topology")
     }
 
-    fn added() -> Table<'static> {
+    /// Begins to add a link.
+    fn draft(topology: &mut Topology) -> Draft<'_, 'static> {
+        let files = crate::files::StartFiles::any();
+        let mut draft = topology.begin(Diagnostics::new("change", ADDED), &files);
         let (file, _) = toml::de::DeTable::parse_recoverable(ADDED);
-        file.into_inner().into()
-    }
-
-    fn files() -> Arc<dyn Files> {
-        crate::files::StartFiles::any()
+        for item in tree::tables(&file.into_inner().into(), "link") {
+            links::read(&item, &mut draft.builder);
+        }
+        draft
     }
 
     #[test]
@@ -394,10 +381,7 @@ mod tests {
         let mut topology = network();
         let before = parts(&topology);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let mut draft = topology.begin(Diagnostics::new("change", ADDED), &files());
-            for item in tree::tables(&added(), "link") {
-                links::read(&item, &mut draft.builder);
-            }
+            let mut draft = draft(&mut topology);
             assert_eq!(draft.builder.topology.links.len(), 2);
             // Simulate a name whose link has not been added yet.
             draft
@@ -415,18 +399,15 @@ mod tests {
     #[test]
     fn committed_additions_stay() {
         let mut topology = network();
-        let mut draft = topology.begin(Diagnostics::new("change", ADDED), &files());
-        for item in tree::tables(&added(), "link") {
-            links::read(&item, &mut draft.builder);
-        }
-        let added = draft.commit();
-        assert_eq!((added.links, added.paths, added.rules), (1..2, 1..1, 4..6));
-        assert_eq!(topology.named("two"), Some(Class::Link(1)));
-        topology.revert(&Added {
+        let added = draft(&mut topology).commit();
+        let expected = Added {
             links: 1..2,
             paths: 1..1,
             rules: 4..6,
-        });
+        };
+        assert_eq!(added, expected);
+        assert_eq!(topology.named("two"), Some(Class::Link(1)));
+        topology.revert(&added);
         assert_eq!(parts(&topology), parts(&network()));
     }
 }

@@ -172,12 +172,7 @@ impl Topology {
         tree::check(&fields::FILE, file, "", &mut diagnostics);
         let mut builder = begin(file, (folder, files, steps), diagnostics);
         steps.begin("reading links", None);
-        for item in tree::tables(file, "link") {
-            links::read(&item, &mut builder);
-        }
-        for item in tree::tables(file, "path") {
-            paths::read(&item, &mut builder);
-        }
+        links::read_all(file, &mut builder);
         links::match_all(file, &mut builder);
         let used = scenario.map(|_| builder.used.clone());
         builder.topology.timeline = events::read(file, &mut builder);

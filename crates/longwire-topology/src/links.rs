@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use longwire_engine::LinkSpec;
 use longwire_engine::presets::Duplex;
 
 use super::builder::{Builder, Matches, NewLink};
 use super::fields::LINKS_MAX;
 use super::hosts::HostRange;
 use super::options::overlay;
+use super::paths;
 use super::plan::Class;
 use super::problem::{Place, suggestion};
 use super::tree::{self, Placed};
@@ -42,6 +44,16 @@ impl Instance {
     }
 }
 
+/// Reads the links and paths in a table.
+pub(super) fn read_all(table: &Table<'_>, builder: &mut Builder) {
+    for item in tree::tables(table, "link") {
+        read(&item, builder);
+    }
+    for item in tree::tables(table, "path") {
+        paths::read(&item, builder);
+    }
+}
+
 /// Reads the links in a `[[link]]` table.
 pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
@@ -60,8 +72,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let many = table.contains_key("count") || table.contains_key("between");
     let Some(name) = tree::text(table, "name") else {
         let (reason, remedy) = ("the link has no name", "write name = \"…\"");
-        builder.refuse(item.span.clone(), "link.name", reason, remedy);
-        return;
+        return builder.refuse(item.span.clone(), "link.name", reason, remedy);
     };
     let Some(instances) = instances(item, builder) else {
         return;
@@ -70,8 +81,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     if many && !holes.iter().any(|hole| name.value.contains(hole)) {
         let reason = "all links have the same name";
         let remedy = "include {n} (the link's number), {a} or {b}";
-        builder.refuse(name.span, "link.name", reason, remedy);
-        return;
+        return builder.refuse(name.span, "link.name", reason, remedy);
     }
     let shared = tree::flag(table, "shared") == Some(true);
     let place = item.span.clone().into();
@@ -124,10 +134,7 @@ pub(super) fn template_of(
 }
 
 /// Options for direction up and, unless the link is shared, for direction down.
-type SharedOptions = (
-    Arc<longwire_engine::LinkSpec>,
-    Option<Arc<longwire_engine::LinkSpec>>,
-);
+type SharedOptions = (Arc<LinkSpec>, Option<Arc<LinkSpec>>);
 
 /// Returns the options for both directions, or those of a shared link.
 pub(super) fn shared_options(

@@ -42,8 +42,7 @@ impl PortNames<'_> {
             }
         }
         numbered.push_str(filter);
-        let matcher: Matcher = numbered.parse().map_err(|error| {
-            let error: MatcherError = error;
+        let matcher: Matcher = numbered.parse().map_err(|error: MatcherError| {
             let field = error.field.as_str();
             match closest(field, KEYS).filter(|close| *close != field) {
                 Some(close) => {
@@ -92,18 +91,13 @@ impl PortNames<'_> {
     pub fn back(&self, matcher: &Matcher) -> Result<Matcher, MatcherProblem> {
         let remedy = "write matchers for the reverse direction (down = { match = … } of a link, \
                       match-back of a path), or set shared = true";
+        let refused = |reason: &str| (reason.to_owned(), remedy.to_owned());
         if matcher.filter.is_some() {
-            let reason = "a filter has no reverse";
-            return Err((reason.to_owned(), remedy.to_owned()));
+            return Err(refused("a filter has no reverse"));
         }
-        let arrival_port = match matcher.arrival_port {
-            None => None,
-            Some(port) => Some(self.partner(port).ok_or_else(|| {
-                let reason = "in-port has no reverse unless ports \
-                              are paired";
-                (reason.to_owned(), remedy.to_owned())
-            })?),
-        };
+        let unpaired = || refused("in-port has no reverse unless ports are paired");
+        let partner = |port| self.partner(port).ok_or_else(unpaired);
+        let arrival_port = matcher.arrival_port.map(partner).transpose()?;
         let back = Matcher {
             source: matcher.destination,
             destination: matcher.source,

@@ -14,8 +14,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, builder: &mut Builder) {
     let table = item.value;
     let Some(name) = tree::text(table, "name") else {
         let (reason, remedy) = ("the path has no name", "write name = \"…\"");
-        builder.refuse(item.span.clone(), "path.name", reason, remedy);
-        return;
+        return builder.refuse(item.span.clone(), "path.name", reason, remedy);
     };
     let hops = hops(table, item, builder);
     let class = Class::Path(builder.topology.paths.len() as u32);

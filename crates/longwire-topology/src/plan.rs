@@ -144,6 +144,16 @@ pub enum Class {
     Path(u32),
 }
 
+impl Class {
+    /// Whether it is one of the first `links` links or `paths` paths.
+    pub(super) fn is_before(self, links: usize, paths: usize) -> bool {
+        match self {
+            Class::Link(link) => (link as usize) < links,
+            Class::Path(path) => (path as usize) < paths,
+        }
+    }
+}
+
 /// A rule's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {

@@ -20,16 +20,13 @@ enum Column {
     Match,
     Template,
     Shared,
-    /// An option for both directions or for one.
-    Option(&'static str, OptionDirection),
+    /// An option, and the index of its prefix.
+    Option(&'static str, usize),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OptionDirection {
-    Both,
-    Up,
-    Down,
-}
+/// Prefixes of options, for both directions or for one. The empty one comes last, because it fits
+/// all names.
+const PREFIXES: [&str; 3] = ["up-", "down-", ""];
 
 /// Columns other than options.
 const COLUMNS: [(&str, Column); 4] = [
@@ -61,14 +58,10 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
     if let Some(other) = REPLACED.iter().find(|name| item.value.contains_key(name)) {
         let reason = format!("'{other}' cannot be combined with csv");
         let remedy = "use a column of the file, or remove csv";
-        builder.refuse(item.span.clone(), "link.csv", reason, remedy);
-        return;
+        return builder.refuse(item.span.clone(), "link.csv", reason, remedy);
     }
-    let file = builder
-        .store
-        .files
-        .open_rows(&builder.topology.folder, csv.value);
-    let mut reader = match file {
+    let (files, folder) = (&builder.store.files, &builder.topology.folder);
+    let mut reader = match files.open_rows(folder, csv.value) {
         Ok(file) => csv::ReaderBuilder::new()
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
@@ -76,8 +69,7 @@ pub(super) fn read(item: &Placed<&Table<'_>>, own: &Duplex, builder: &mut Builde
         Err(error) => {
             let reason = format!("'{}': {error}", csv.value);
             let remedy = "name a file in the same directory";
-            builder.refuse(csv.span, "link.csv", reason, remedy);
-            return;
+            return builder.refuse(csv.span, "link.csv", reason, remedy);
         }
     };
     let Some(columns) = columns(&mut reader, csv.value, csv.span.clone(), builder) else {
@@ -178,19 +170,14 @@ fn column(name: &str) -> Option<Column> {
     if let Some((_, column)) = COLUMNS.iter().find(|(known, _)| *known == name) {
         return Some(*column);
     }
-    let prefixes = [
-        ("up-", OptionDirection::Up),
-        ("down-", OptionDirection::Down),
-        ("", OptionDirection::Both),
-    ];
-    prefixes.into_iter().find_map(|(prefix, direction)| {
+    PREFIXES.iter().enumerate().find_map(|(index, prefix)| {
         let bare = name.strip_prefix(prefix)?;
-        Some(Column::Option(Part::named(bare)?.name, direction))
+        Some(Column::Option(Part::named(bare)?.name, index))
     })
 }
 
 fn row(record: &csv::StringRecord, line: usize, defaults: &RowDefaults, builder: &mut Builder) {
-    let mut own = [LinkSpec::new(), LinkSpec::new(), LinkSpec::new()];
+    let mut own = PREFIXES.map(|_| LinkSpec::new());
     let (mut name, mut forward) = ("", Vec::new());
     let (mut template, mut shared) = (defaults.template, defaults.shared);
     let here = || place(defaults.file, line);
@@ -206,8 +193,8 @@ fn row(record: &csv::StringRecord, line: usize, defaults: &RowDefaults, builder:
                 let reason = format!("'{text}' is neither true nor false");
                 builder.refuse(here(), "shared", reason, "write true or false");
             }
-            Column::Option(option, direction) => {
-                let spec = &mut own[*direction as usize];
+            Column::Option(option, prefix) => {
+                let spec = &mut own[*prefix];
                 let (store, diagnostics) = (&mut builder.store, &mut builder.diagnostics);
                 store.set(spec, (option, text), here(), "link", diagnostics);
             }
@@ -216,7 +203,7 @@ fn row(record: &csv::StringRecord, line: usize, defaults: &RowDefaults, builder:
     let Some(under) = template_of(template, here(), "template", builder) else {
         return;
     };
-    let [both, up, down] = own;
+    let [up, down, both] = own;
     let row = Duplex {
         up: both.overlay(&up),
         down: both.overlay(&down),

@@ -200,10 +200,8 @@ impl Summary {
             shared => format!(", {shared} shared by both directions"),
         };
         let directions = count_of(self.directions as u64, "direction");
-        lines.push(format!(
-            "links      {}{shared}; {directions} emulated",
-            self.links
-        ));
+        let links = self.links;
+        lines.push(format!("links      {links}{shared}; {directions} emulated"));
         self.push_kinds(&mut lines);
         if let Some((least, most)) = self.rate {
             let rate = |bits| {
@@ -239,9 +237,9 @@ impl Summary {
             lines.push(format!("paths      {}", self.paths));
         }
         if self.replaced > 0 {
+            let events = count_of(self.replaced as u64, "event");
             lines.push(format!(
-                "scenario   from a separate file, replacing {} here",
-                count_of(self.replaced as u64, "event")
+                "scenario   from a separate file, replacing {events} here"
             ));
         }
         if !self.timeline.is_empty() {
@@ -258,10 +256,8 @@ impl Summary {
     /// Adds the ports and the links that their carriers follow.
     fn push_ports(&self, lines: &mut Vec<String>) {
         let ports = self.ports.iter();
-        let ports: Vec<String> = ports
-            .map(|(name, opens)| format!("{name} ({opens})"))
-            .collect();
-        let ports = ports.join(", ");
+        let ports = ports.map(|(name, opens)| format!("{name} ({opens})"));
+        let ports = ports.collect::<Vec<_>>().join(", ");
         lines.push(format!("ports      {}: {ports}", self.switching));
         for (port, links) in &self.carriers {
             let links = links.join(", ");
@@ -273,17 +269,15 @@ impl Summary {
 
     fn push_kinds(&self, lines: &mut Vec<String>) {
         for kind in self.kinds.iter().take(KINDS_SHOWN) {
-            let options = match written(&kind.options) {
-                options if options.is_empty() => "no options".to_owned(),
-                options => options,
-            };
+            let mut options = written(&kind.options);
+            if options.is_empty() {
+                options = "no options".to_owned();
+            }
             lines.push(format!("  {:>8} × {options}", kind.directions));
         }
         if self.kinds.len() > KINDS_SHOWN {
-            lines.push(format!(
-                "           and {} other kinds",
-                self.kinds.len() - KINDS_SHOWN
-            ));
+            let others = self.kinds.len() - KINDS_SHOWN;
+            lines.push(format!("           and {others} other kinds"));
         }
     }
 }

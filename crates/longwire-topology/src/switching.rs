@@ -110,10 +110,9 @@ impl PortCheck {
         }
         // A bare interface name stands for `auto`.
         let device = if argument.is_empty() { opens } else { argument };
+        let used = (self.host, device.to_owned());
         if opens != "null"
-            && let Some(other) = self
-                .used
-                .insert((self.host, device.to_owned()), name.clone())
+            && let Some(other) = self.used.insert(used, name.clone())
         {
             let reason = format!("'{device}' is already port '{other}'");
             diagnostics.refuse(span.clone(), &at, reason, "use each device once");

@@ -41,8 +41,7 @@ pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
                     "the maximum is {CHANGES_PER_SECOND_MAX}; repeat less often, or \
                      change fewer links"
                 );
-                builder.refuse(span.clone(), "at.every", reason, remedy);
-                return;
+                return builder.refuse(span.clone(), "at.every", reason, remedy);
             }
         }
     }

@@ -24,9 +24,8 @@ const NODES_MAX: usize = 60_000;
 /// A message of the form `LINE: reason; remedy`.
 pub fn import(text: &str, paths_max: usize) -> Result<String, String> {
     let mut script = Script::default();
-    script
-        .run(text, 1)
-        .map_err(|(line, reason)| format!("{line}: {reason}"))?;
+    let run = script.run(text, 1);
+    run.map_err(|(line, reason)| format!("{line}: {reason}"))?;
     let mut network = script.network;
     if let Some(edge) = network.edges.iter().find(|edge| edge.down.is_none()) {
         return Err(format!(
@@ -35,18 +34,15 @@ pub fn import(text: &str, paths_max: usize) -> Result<String, String> {
         ));
     }
     let nodes: Vec<usize> = nodes(&network);
-    if nodes.len() < 2 || nodes.len() > NODES_MAX {
-        return Err(format!(
-            "1: {} nodes; a topology has 2 to {NODES_MAX}",
-            nodes.len()
-        ));
+    let count = nodes.len();
+    if !(2..=NODES_MAX).contains(&count) {
+        return Err(format!("1: {count} nodes; a topology has 2 to {NODES_MAX}"));
     }
-    let pairs = nodes.len() * (nodes.len() - 1) / 2;
+    let pairs = count * (count - 1) / 2;
     if pairs > paths_max {
         return Err(format!(
-            "1: {} nodes need up to {pairs} paths, but {paths_max} are allowed; pass --paths \
-             {pairs}",
-            nodes.len()
+            "1: {count} nodes need up to {pairs} paths, but {paths_max} are allowed; pass --paths \
+             {pairs}"
         ));
     }
     give_addresses(&mut network, &nodes);
@@ -55,25 +51,20 @@ pub fn import(text: &str, paths_max: usize) -> Result<String, String> {
 
 fn nodes(network: &Network) -> Vec<usize> {
     let vertices = network.vertices.iter().enumerate();
-    vertices
-        .filter(|(_, vertex)| !vertex.is_lan)
-        .map(|(index, _)| index)
-        .collect()
+    let nodes = vertices.filter(|(_, vertex)| !vertex.is_lan);
+    nodes.map(|(index, _)| index).collect()
 }
 
 /// Assigns unused addresses in 10.0.0.0/8 to nodes without one.
 fn give_addresses(network: &mut Network, nodes: &[usize]) {
-    let vertices = network.vertices.iter();
-    let taken: Vec<String> = vertices
-        .flat_map(|vertex| vertex.addresses.clone())
-        .collect();
+    let taken = network.vertices.iter().flat_map(|vertex| &vertex.addresses);
+    let taken: Vec<String> = taken.cloned().collect();
     let mut free = (1..).map(|nth: u32| std::net::Ipv4Addr::from((10 << 24) + nth).to_string());
     for node in nodes {
         let vertex = &mut network.vertices[*node];
         if vertex.addresses.is_empty() {
-            vertex
-                .addresses
-                .extend(free.by_ref().find(|address| !taken.contains(address)));
+            let unused = free.by_ref().find(|address| !taken.contains(address));
+            vertex.addresses.extend(unused);
         }
     }
 }

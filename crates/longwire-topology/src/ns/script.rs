@@ -58,13 +58,10 @@ impl Script {
     pub fn run(&mut self, text: &str, line: usize) -> Result<(), ScriptError> {
         for command in commands(text, line)? {
             self.run += 1;
-            if self.run > COMMANDS_MAX {
-                return Err((
-                    command.line,
-                    format!("the script runs more than {COMMANDS_MAX} commands"),
-                ));
-            }
             self.line = command.line;
+            if self.run > COMMANDS_MAX {
+                return self.refuse(format!("the script runs more than {COMMANDS_MAX} commands"));
+            }
             self.command(&command)?;
         }
         Ok(())
@@ -110,10 +107,7 @@ impl Script {
             ["incr", variable, by @ ..] => self.increase(variable, by),
             [name, ..] if IGNORED.contains(name) => Ok(()),
             [ns, name, ..] if self.is_simulator(ns) && IGNORED_OF_NS.contains(name) => Ok(()),
-            [ns, rest @ ..] if self.is_simulator(ns) => {
-                self.simulator_method("", rest)?;
-                Ok(())
-            }
+            [ns, rest @ ..] if self.is_simulator(ns) => self.simulator_method("", rest).map(drop),
             ["tb-set-link-loss", rest @ ..] => self.link_loss(rest),
             ["tb-set-lan-loss", lan, share] => self.lan_loss(lan, share),
             ["tb-set-ip", node, address] => self.address(node, address),
@@ -309,9 +303,7 @@ impl Script {
         };
         let share = loss(share).map_err(|reason| (self.line, reason))?;
         edge.up.loss = share;
-        if let Some(down) = &mut edge.down {
-            down.loss = share;
-        }
+        edge.down.iter_mut().for_each(|down| down.loss = share);
         Ok(())
     }
 

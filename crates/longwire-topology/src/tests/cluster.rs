@@ -72,15 +72,20 @@ fn each_direction_is_decided_where_frames_enter() {
     }
 }
 
+/// The only link between two ports needs no matcher. One host may share links and learn.
 #[test]
-fn the_only_link_between_two_ports_needs_no_matcher() {
-    let text = "host = [{ name = 'x', address = '192.0.2.1', ports = 'a' }, \
+fn the_hosts_of_one_link_follow_its_ports() {
+    let two = "host = [{ name = 'x', address = '192.0.2.1', ports = 'a' }, \
                 { name = 'y', address = '192.0.2.2', ports = 'b' }]
         ports = { a = 'packet:eth1', b = 'packet:eth2' }
         link = [{ name = 'wire', delay = '1ms' }]";
-    let topology = Topology::parse("net.toml", text, Path::new("")).expect("a topology");
-    let cluster = topology.cluster.expect("hosts");
-    assert_eq!(cluster.deciders, [[Some(0), Some(1)]]);
+    let one = "host = [{ name = 'x', address = '192.0.2.1', ports = ['a', 'b', 'c'] }]
+        ports = { a = 'packet:eth1', b = 'packet:eth2', c = 'packet:eth3' }
+        link = [{ name = 'wire', match = 'any', shared = true }]";
+    for (text, deciders) in [(two, [Some(0), Some(1)]), (one, [Some(0), Some(0)])] {
+        let topology = Topology::parse("net.toml", text, Path::new("")).expect("a topology");
+        assert_eq!(topology.cluster.expect("hosts").deciders, [deciders]);
+    }
 }
 
 #[test]
@@ -97,16 +102,6 @@ fn devices_of_two_hosts_may_have_one_name() {
     let problems = Topology::parse("net.toml", &text("eth1"), Path::new(""));
     let problems = problems.expect_err("one host opens eth1 twice");
     assert_eq!(problems[0].field, "ports.c", "{problems:?}");
-}
-
-#[test]
-fn one_host_may_share_links_and_learn() {
-    let text = "host = [{ name = 'x', address = '192.0.2.1', ports = ['a', 'b', 'c'] }]
-        ports = { a = 'packet:eth1', b = 'packet:eth2', c = 'packet:eth3' }
-        link = [{ name = 'wire', match = 'any', shared = true }]";
-    let topology = Topology::parse("net.toml", text, Path::new("")).expect("a topology");
-    let cluster = topology.cluster.expect("hosts");
-    assert_eq!(cluster.deciders, [[Some(0), Some(0)]]);
 }
 
 #[test]
