@@ -84,44 +84,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_have_two_significant_digits() {
-        assert_eq!(percent(0.0), "0%");
-        assert_eq!(percent(8.9e-5), "0.0089%");
-        assert_eq!(percent(1.2e-7), "0.000012%");
-        assert_eq!(percent(1e-8), "0.0000010%");
-        assert_eq!(percent(1e-12), "less than 0.000001%");
-        assert_eq!(percent(2e-4), "0.02%");
-        assert_eq!(percent(0.2), "20.0%");
-        assert_eq!(percent(1.0), "100%");
-    }
-
-    #[test]
-    fn times_since_the_start_have_milliseconds() {
-        assert_eq!(seconds(0), "0 s");
-        assert_eq!(seconds(4_049_022_260), "4.049 s");
-        assert_eq!(seconds(10_000_000_000), "10 s");
-    }
-
-    #[test]
-    fn durations_take_a_suitable_unit() {
-        assert_eq!(micros(0.0), "0 us");
-        assert_eq!(micros(0.35), "0.35 us");
-        assert_eq!(micros(12.34), "12.3 us");
-        assert_eq!(micros(1_234.0), "1.23 ms");
-        assert_eq!(micros(2_500_000.0), "2.50 s");
-    }
-
-    #[test]
-    fn thousands_are_separated() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
-
-    #[test]
-    fn nouns_have_a_plural() {
-        assert_eq!(count_of(0, "frame"), "0 frames");
-        assert_eq!(count_of(1, "more link"), "1 more link");
-        assert_eq!(count_of(2_000, "frame"), "2,000 frames");
+    fn values_are_rounded_and_take_a_suitable_unit() {
+        for (text, expected) in [
+            (percent(0.0), "0%"),
+            (percent(8.9e-5), "0.0089%"),
+            (percent(1.2e-7), "0.000012%"),
+            (percent(1e-8), "0.0000010%"),
+            (percent(1e-12), "less than 0.000001%"),
+            (percent(2e-4), "0.02%"),
+            (percent(0.2), "20.0%"),
+            (percent(1.0), "100%"),
+            (seconds(0), "0 s"),
+            (seconds(4_049_022_260), "4.049 s"),
+            (seconds(10_000_000_000), "10 s"),
+            (micros(0.0), "0 us"),
+            (micros(0.35), "0.35 us"),
+            (micros(12.34), "12.3 us"),
+            (micros(1_234.0), "1.23 ms"),
+            (micros(2_500_000.0), "2.50 s"),
+            (grouped(0), "0"),
+            (grouped(999), "999"),
+            (grouped(1_234_567), "1,234,567"),
+            (count_of(0, "frame"), "0 frames"),
+            (count_of(1, "more link"), "1 more link"),
+            (count_of(2_000, "frame"), "2,000 frames"),
+        ] {
+            assert_eq!(text, expected);
+        }
     }
 }
