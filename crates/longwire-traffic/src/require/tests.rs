@@ -5,28 +5,28 @@ use longwire_testbed::support::rows;
 
 use super::*;
 
+fn traffic(packets_in: u64, packets_out: u64) -> Traffic {
+    Traffic {
+        packets_in,
+        packets_out,
+        ..Traffic::default()
+    }
+}
+
 fn report() -> RunReport {
+    let spread = |p99, max| Spread {
+        p50: 1.5,
+        p99,
+        max,
+        ..Spread::default()
+    };
     let link = |name: &str, late: u64, p99: f64| LinkReport {
         name: name.to_owned(),
-        traffic: Traffic {
-            packets_in: 100,
-            packets_out: 97,
-            ..Traffic::default()
-        },
+        traffic: traffic(100, 97),
         drops: NamedCounts::from([("loss", 2), ("queue_full", 1)]),
         artifacts: NamedCounts::from([("late", late), ("memory", 0)]),
-        lateness_us: Spread {
-            p50: 1.5,
-            p99,
-            max: 900.0,
-            ..Spread::default()
-        },
-        lateness_own_us: Spread {
-            p50: 1.5,
-            p99,
-            max: 90.0,
-            ..Spread::default()
-        },
+        lateness_us: spread(p99, 900.0),
+        lateness_own_us: spread(p99, 90.0),
         ..LinkReport::default()
     };
     RunReport {
@@ -128,10 +128,7 @@ fn clauses_are_met_or_name_link_and_value() {
 
 /// Returns a network report with links of these names.
 fn network(names: &[&str]) -> RunReport {
-    let traffic = Traffic {
-        packets_in: 10,
-        ..Traffic::default()
-    };
+    let traffic = traffic(10, 0);
     let links = names.iter().map(|name| LinkReport {
         name: (*name).to_owned(),
         traffic,
@@ -273,11 +270,7 @@ fn shares_count_frames_that_a_port_lost() {
         (0, 0, ("late", 0), true),
     ] {
         let link = LinkReport {
-            traffic: Traffic {
-                packets_in,
-                packets_out,
-                ..Traffic::default()
-            },
+            traffic: traffic(packets_in, packets_out),
             artifacts: [artifacts].into(),
             ..LinkReport::default()
         };

@@ -370,20 +370,10 @@ fn mac_addresses_take_turns() {
     config.flows.source_macs = 3;
     config.flows.destination_macs = 2;
     let frames = generate(config.clone(), 9);
-    let macs = frames
-        .iter()
-        .map(|frame| (frame.bytes[5], &frame.bytes[6..12]));
-    let [one, two] = [0xfe, 0xff].map(|last| [2, 0, 0, 0xff, 0xff, last]);
-    let expected = [
-        (2, one),
-        (3, two),
-        (2, [2, 0, 0, 0, 0, 0]),
-        (3, one),
-        (2, two),
-    ];
-    let expected = expected
-        .each_ref()
-        .map(|(last, source)| (*last, &source[..]));
+    let macs = frames.iter().map(|frame| &frame.bytes[5..12]);
+    let [one, two] = [0xfe, 0xff].map(|last| [0xff, 0xff, last]);
+    let expected = [(2, one), (3, two), (2, [0; 3]), (3, one), (2, two)];
+    let expected = expected.map(|(last, [a, b, c])| [last, 2, 0, 0, a, b, c]);
     assert_eq!(macs.collect::<Vec<_>>(), expected);
     config.flows.source_macs = 0;
     assert!(GeneratorFeed::new(config).is_err());

@@ -56,43 +56,46 @@ fn each_limit_can_fail_a_service() {
     let failed = |device: &mut Emulated, service: Y1564| {
         let report = service.run(device).expect("a report");
         assert!(!report.passed);
-        let mut steps: Vec<_> = report
-            .services
-            .into_iter()
-            .flat_map(|it| it.steps)
-            .collect();
-        steps.retain(|step| !step.passed);
-        let failed = steps.into_iter();
-        failed
-            .map(|step| (step.name, step.reasons.join(", ")))
-            .collect::<Vec<_>>()
+        let steps = report.services.into_iter().flat_map(|it| it.steps);
+        let failed = steps.filter(|step| !step.passed);
+        let failed = failed.map(|step| (step.name, step.reasons.join(", ")));
+        failed.collect::<Vec<_>>()
     };
-    // The link is too slow, so 5 % are lost at the committed rate.
-    let mut narrow = emulated("95mbit", "10p", INFORMATION);
-    let found = failed(&mut narrow, service("100mbit", None));
-    assert_eq!(found.len(), 1);
-    let (step, why) = &found[0];
-    assert!(step.starts_with("100 %"), "{found:?}");
-    assert!(why.starts_with("loss"), "{found:?}");
-    // Without policing, 137.5 Mbit/s pass, but only 120 are allowed.
-    let mut open = emulated("1gbit", "10p", INFORMATION);
-    let found = failed(&mut open, service("50mbit", Some("70mbit")));
-    assert_eq!(found.len(), 1);
-    let why = &found[0].1;
-    assert!(why.starts_with("received more than CIR + EIR"), "{found:?}");
-    // The delay is too long in every step.
-    let mut slow = emulated("1gbit", "10p", INFORMATION);
-    slow.change("delay=30ms");
-    let found = failed(&mut slow, service("100mbit", None));
-    assert_eq!(found.len(), 4);
-    let mut reasons = found.iter().map(|(_, why)| why);
-    assert!(reasons.all(|why| why.starts_with("delay")), "{found:?}");
-    // The jitter is too high.
-    let mut unsteady = emulated("1gbit", "10p", INFORMATION);
-    unsteady.change("delay=uniform:min=1ms,max=9ms order=reorder");
-    let found = failed(&mut unsteady, service("100mbit", None));
-    let mut reasons = found.iter().map(|(_, why)| why);
-    assert!(reasons.all(|why| why.starts_with("jitter")), "{found:?}");
+    let unsteady = "delay=uniform:min=1ms,max=9ms order=reorder";
+    let too_much = "received more than CIR + EIR";
+    for (rate, change, (cir, eir), count, step, why) in [
+        // The link is too slow, so 5 % are lost at the committed rate.
+        ("95mbit", "", ("100mbit", None), Some(1), "100 %", "loss"),
+        // Without policing, 137.5 Mbit/s pass, but only 120 are allowed.
+        (
+            "1gbit",
+            "",
+            ("50mbit", Some("70mbit")),
+            Some(1),
+            "",
+            too_much,
+        ),
+        // The delay is too long in every step.
+        (
+            "1gbit",
+            "delay=30ms",
+            ("100mbit", None),
+            Some(4),
+            "",
+            "delay",
+        ),
+        // The jitter is too high.
+        ("1gbit", unsteady, ("100mbit", None), None, "", "jitter"),
+    ] {
+        let mut device = emulated(rate, "10p", INFORMATION);
+        device.change(change);
+        let found = failed(&mut device, service(cir, eir));
+        assert!(count.is_none_or(|count| found.len() == count), "{found:?}");
+        for (name, reasons) in &found {
+            assert!(name.starts_with(step), "{why}: {found:?}");
+            assert!(reasons.starts_with(why), "{found:?}");
+        }
+    }
 }
 
 /// Services of 60 and 50 Mbit/s on a 100 Mbit/s link: each passes alone, but not both together.
@@ -138,9 +141,8 @@ fn marked_excess_is_a_separate_stream() {
     let report = test.run(&mut device).expect("a report");
     assert!(report.passed, "{report:?}");
     let steps = &report.services[0].steps;
-    let losses = steps[4..]
-        .iter()
-        .map(|step| (step.name.as_str(), step.loss));
+    let losses = steps[4..].iter();
+    let losses = losses.map(|step| (step.name.as_str(), step.loss));
     let losses: Vec<(&str, f64)> = losses.collect();
     let expected = [
         ("CIR + EIR, committed", 0.0),
