@@ -227,19 +227,14 @@ mod tests {
     #[test]
     fn values_outside_are_at_the_ends() {
         let axis = Axis::linear(10.0, 20.0, 5, Units::PACKETS);
-        for (value, place) in [
-            (5.0, 0.0),
-            (10.0, 0.0),
-            (15.0, 0.5),
-            (20.0, 1.0),
-            (99.0, 1.0),
-        ] {
-            assert!((axis.place(value) - place).abs() < 1e-12, "{value}");
-        }
+        let check = |axis: &Axis, values: [f64; 5]| {
+            for (value, place) in values.into_iter().zip([0.0, 0.0, 0.5, 1.0, 1.0]) {
+                assert!((axis.place(value) - place).abs() < 1e-12, "{value}");
+            }
+        };
+        check(&axis, [5.0, 10.0, 15.0, 20.0, 99.0]);
         let axis = Axis::logarithmic(1e3, 1e7, TIME);
-        for (value, place) in [(0.0, 0.0), (1e3, 0.0), (1e5, 0.5), (1e7, 1.0)] {
-            assert!((axis.place(value) - place).abs() < 1e-12, "{value}");
-        }
+        check(&axis, [0.0, 1e3, 1e5, 1e7, 1e9]);
         assert_eq!(labels(&axis), ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]);
     }
 
@@ -255,17 +250,10 @@ mod tests {
 
     #[test]
     fn values_are_written_to_three_digits() {
-        for (value, text) in [
-            (0.0, "0 ns"),
-            (999.0, "999 ns"),
-            (999.9, "1 µs"),
-            (1_234.0, "1.23 µs"),
-            (20e6, "20 ms"),
-            (123.4e6, "123 ms"),
-            (3_600e9, "3,600 s"),
-        ] {
-            assert_eq!(TIME.write(value), text, "{value}");
-        }
+        let written = "0 ns, 999 ns, 1 µs, 1.23 µs, 20 ms, 123 ms, 3,600 s";
+        let values = [0.0, 999.0, 999.9, 1_234.0, 20e6, 123.4e6, 3_600e9];
+        let values = values.map(|value| TIME.write(value));
+        assert_eq!(values.join(", "), written);
         assert_eq!(SHARE.write(0.0123), "1.23%");
         assert_eq!(grouped(-1_234.5, 1), "−1,234.5");
         assert_eq!(grouped(-0.001, 1), "0.0");

@@ -106,17 +106,18 @@ fn block(panel: Panel, data: &Data, multiples: Option<&Multiples>, width: f64) -
         head: panel.head(data, width) + CELL_NAME,
         frame: CELL,
         rows,
-        fixed: (rows - 1.0) * multiples.gap(),
+        fixed: (rows - 1.0) * multiples.space().1,
     }
 }
 
 impl Multiples {
-    /// Returns the space between rows.
-    fn gap(&self) -> f64 {
+    /// Returns the space to the right of all cells, where a table has the names of its rows, and
+    /// the space between rows, where other cells have their names.
+    fn space(&self) -> (f64, f64) {
         if self.are_crossed() {
-            CELL_GAP
+            (CELL_NAME, CELL_GAP)
         } else {
-            CELL_GAP + CELL_NAME
+            (0.0, CELL_GAP + CELL_NAME)
         }
     }
 }
@@ -124,14 +125,9 @@ impl Multiples {
 /// Draws a panel as small multiples within a frame.
 fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiples: &Multiples) {
     let (rows, columns) = (multiples.rows(), multiples.columns());
-    // Row names are to the right of the cells.
-    let right = if multiples.are_crossed() {
-        CELL_NAME
-    } else {
-        0.0
-    };
+    let (right, gap) = multiples.space();
     let width = (all.width - right - CELL_GAP * (columns - 1) as f64) / columns as f64;
-    let height = (all.height - multiples.gap() * (rows - 1) as f64) / rows as f64;
+    let height = (all.height - gap * (rows - 1) as f64) / rows as f64;
     for (index, cell) in multiples.cells().iter().enumerate() {
         // Place captions outside the column names.
         let height_named = all.height + CELL_NAME;
@@ -139,7 +135,7 @@ fn cells(scene: &mut Scene, all: &Frame, panel: Panel, data: &mut Data, multiple
         let is_below = |of: &Cell| of.column == cell.column && of.row > cell.row;
         let frame = Frame {
             left: all.left + (width + CELL_GAP) * cell.column as f64,
-            top: all.top + (height + multiples.gap()) * cell.row as f64,
+            top: all.top + (height + gap) * cell.row as f64,
             width,
             height,
             cell: Some(CellPlace {

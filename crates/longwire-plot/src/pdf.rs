@@ -34,14 +34,12 @@ pub fn render(scene: &Scene) -> Result<Vec<u8>, String> {
         opacities: Vec::new(),
     };
     let (width, height) = (scene.width as f32 * POINTS, scene.height as f32 * POINTS);
-    drawing
-        .content
-        .transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height]);
+    let matrix = [POINTS, 0.0, 0.0, -POINTS, 0.0, height];
+    drawing.content.transform(matrix);
     drawing.fill_colour(crate::scene::PAPER);
-    drawing
-        .content
-        .rect(0.0, 0.0, scene.width as f32, scene.height as f32)
-        .fill_nonzero();
+    let corner = (scene.width as f32, scene.height as f32);
+    let paper = drawing.content.rect(0.0, 0.0, corner.0, corner.1);
+    paper.fill_nonzero();
     for item in &scene.items {
         drawing.item(item);
     }
@@ -90,12 +88,12 @@ impl PdfPage {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Line { points, stroke } => {
-                self.pen(stroke, false);
+                self.pen(stroke, LineCapStyle::ButtCap);
                 self.polyline(points);
                 self.content.stroke();
             }
             Item::Segments { segments, stroke } => {
-                self.pen(stroke, false);
+                self.pen(stroke, LineCapStyle::ButtCap);
                 for (from, to) in segments {
                     self.polyline(&[*from, *to]);
                 }
@@ -113,7 +111,7 @@ impl PdfPage {
                 fill,
             } => {
                 let stroke = Stroke::solid(fill.colour, radius * 2.0).faded(fill.opacity);
-                self.pen(&stroke, true);
+                self.pen(&stroke, LineCapStyle::RoundCap);
                 // A zero-length line with round caps is a dot.
                 for centre in centres {
                     self.polyline(&[*centre, *centre]);
@@ -136,17 +134,13 @@ impl PdfPage {
     }
 
     /// Sets the pen. Call it before the start of a path.
-    fn pen(&mut self, stroke: &Stroke, round_ends: bool) {
+    fn pen(&mut self, stroke: &Stroke, cap: LineCapStyle) {
         self.opacity(stroke.opacity);
         let [red, green, blue] = rgb(stroke.colour);
         self.content.set_stroke_rgb(red, green, blue);
         self.content.set_line_width(stroke.width as f32);
         self.content.set_line_join(LineJoinStyle::RoundJoin);
-        self.content.set_line_cap(if round_ends {
-            LineCapStyle::RoundCap
-        } else {
-            LineCapStyle::ButtCap
-        });
+        self.content.set_line_cap(cap);
         let dash = stroke.dash.map(|(on, off)| [on as f32, off as f32]);
         self.content
             .set_dash_pattern(dash.iter().flatten().copied(), 0.0);

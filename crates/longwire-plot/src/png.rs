@@ -22,8 +22,7 @@ pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
     let mut canvas = Canvas {
         pixmap,
         scale: Transform::from_scale(scale as f32, scale as f32),
-        regular: Font::of_weight(false),
-        bold: Font::of_weight(true),
+        fonts: [false, true].map(Font::of_weight),
     };
     for item in &scene.items {
         canvas.item(item);
@@ -35,8 +34,8 @@ pub fn render(scene: &Scene, scale: f64) -> Result<Vec<u8>, String> {
 struct Canvas {
     pixmap: Pixmap,
     scale: Transform,
-    regular: Font,
-    bold: Font,
+    /// Regular and bold.
+    fonts: [Font; 2],
 }
 
 impl Canvas {
@@ -101,7 +100,7 @@ impl Canvas {
     }
 
     fn text(&mut self, text: &Text) {
-        let font = if text.bold { &self.bold } else { &self.regular };
+        let font = &self.fonts[usize::from(text.bold)];
         let mut pen = GlyphPen {
             path: PathBuilder::new(),
             text,

@@ -148,17 +148,8 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        for (value, text) in [
-            (0.0, "0"),
-            (-0.001, "0"),
-            (1.0, "1"),
-            (1.25, "1.25"),
-            (-3.5, "-3.5"),
-            (100.0, "100"),
-            (0.006, "0.01"),
-        ] {
-            assert_eq!(number(value), text);
-        }
+        let numbers = [0.0, -0.001, 1.0, 1.25, -3.5, 100.0, 0.006].map(number);
+        assert_eq!(numbers, ["0", "0", "1", "1.25", "-3.5", "100", "0.01"]);
     }
 
     #[test]

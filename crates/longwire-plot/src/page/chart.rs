@@ -51,13 +51,8 @@ pub fn write(html: &mut Html, chart: &Chart, id: &str, label: &str, marks: &[Mar
         HEIGHT - TOP - BOTTOM
     ));
     for (index, line) in chart.lines.iter().enumerate() {
-        lines(
-            html,
-            line,
-            chart.lines.get(index + 1),
-            unit,
-            chart.kind.stairs,
-        );
+        let next = chart.lines.get(index + 1);
+        lines(html, line, next, unit, chart.kind.stairs);
     }
     for (at, _) in marks {
         let x = at / chart.step;

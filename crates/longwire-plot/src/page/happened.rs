@@ -33,10 +33,8 @@ pub(super) fn write(html: &mut Html, page: &Page) {
     };
     let (charted, directions) = (log.links.len(), log.counts.len());
     if directions > charted {
-        let what = format!(
-            "Charts of {charted} of {} directions; select others with --link.",
-            grouped(directions as f64, 0)
-        );
+        let all = grouped(directions as f64, 0);
+        let what = format!("Charts of {charted} of {all} directions; select others with --link.");
         html.element("p", &what);
     }
     html.raw(
@@ -117,11 +115,9 @@ fn summary(html: &mut Html, page: &Page) {
     let head = head.split(" | ");
     html.table(head, links.iter().map(|link| row(link, seconds)));
     if all > links.len() {
-        let what = format!(
-            "The {} of {} directions with the most frames; the report has all.",
-            links.len(),
-            grouped(all as f64, 0)
-        );
+        let (shown, all) = (links.len(), grouped(all as f64, 0));
+        let what =
+            format!("The {shown} of {all} directions with the most frames; the report has all.");
         html.element("p", &what);
     }
     let time = TIME.write(seconds * 1e9);
@@ -159,9 +155,7 @@ fn of_report(link: &PartDocument, log: Option<&RunGatherer>) -> Counted {
         frames: [link.packets_in, link.packets_out, reasons.values().sum()],
         bytes: [link.bytes_in, link.bytes_out],
         reasons,
-        queue_max: link
-            .queue_packets_max
-            .or_else(|| logged.and_then(queue_max)),
+        queue_max: link.queue_packets_max.or(logged.and_then(queue_max)),
     }
 }
 
