@@ -282,11 +282,9 @@ fn is_unprintable(c: char) -> bool {
 
 /// Splits a suffix `.up` or `.down` off a link's name.
 pub fn split_direction(name: &str) -> (&str, Option<Direction>) {
-    for direction in [Direction::Up, Direction::Down] {
-        let bare = name.strip_suffix(direction.name());
-        if let Some(bare) = bare.and_then(|bare| bare.strip_suffix('.')) {
-            return (bare, Some(direction));
-        }
+    match name.rsplit_once('.') {
+        Some((bare, "up")) => (bare, Some(Direction::Up)),
+        Some((bare, "down")) => (bare, Some(Direction::Down)),
+        _ => (name, None),
     }
-    (name, None)
 }

@@ -95,23 +95,18 @@ impl Topology {
         if builder.diagnostics.has_no_errors() {
             change = read(&file, moved, builder);
         }
-        match draft.take_diagnostics().finish() {
-            Ok(warnings) => Ok(Change {
-                warnings,
-                added: draft.commit(),
-                ..change
-            }),
-            Err(problems) => Err(problems),
-        }
+        Ok(Change {
+            warnings: draft.take_diagnostics().finish()?,
+            added: draft.commit(),
+            ..change
+        })
     }
 
     /// Reverts the last addition.
     pub fn revert(&mut self, added: &Added) {
         let links = self.links.drain(added.links.start..).map(|link| link.name);
-        let names: Vec<Arc<str>> = links
-            .chain(self.paths.drain(added.paths.start..).map(|path| path.name))
-            .collect();
-        for name in names {
+        let paths = self.paths.drain(added.paths.start..).map(|path| path.name);
+        for name in links.chain(paths) {
             self.names.remove(&name);
         }
         self.rules.truncate(added.rules.start);

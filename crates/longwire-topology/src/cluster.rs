@@ -105,9 +105,8 @@ fn refuse_common_state(file: &Table<'_>, span: Span, builder: &mut Builder) -> O
     if let Unmatched::Link(_) = builder.topology.unmatched {
         let reason = "unmatched frames of several hosts would share a link";
         let remedy = "give the link a match with in-port, and set unmatched to pass or drop";
-        let span = file
-            .get("unmatched")
-            .map_or(span, |value| value.span.clone());
+        let value = file.get("unmatched");
+        let span = value.map_or(span, |value| value.span.clone());
         builder.refuse(span, "unmatched", reason, remedy);
         return None;
     }
@@ -217,21 +216,16 @@ impl HostReader {
             diagnostics.refuse(written.span, "host.address", reason, ONE_FAMILY);
             return None;
         }
-        let listen = match tree::text(table, "listen") {
-            Some(written) => {
-                let listen = read_address(&written, "host.listen", diagnostics);
-                if let Some(listen) = listen
-                    && listen.is_ipv4() != address.is_ipv4()
-                {
-                    let reason = format!("{listen} does not receive datagrams for {address}");
-                    diagnostics.refuse(written.span, "host.listen", reason, ONE_FAMILY);
-                    return None;
-                }
-                listen
-            }
-            None => Some(address),
+        let Some(written) = tree::text(table, "listen") else {
+            return Some((address, address));
         };
-        Some((address, listen.unwrap_or(address)))
+        let listen = read_address(&written, "host.listen", diagnostics).unwrap_or(address);
+        if listen.is_ipv4() != address.is_ipv4() {
+            let reason = format!("{listen} does not receive datagrams for {address}");
+            diagnostics.refuse(written.span, "host.listen", reason, ONE_FAMILY);
+            return None;
+        }
+        Some((address, listen))
     }
 
     /// Assigns a port to a host.
@@ -266,10 +260,9 @@ impl HostReader {
         if owners.is_none() {
             let without = self.owners.iter().filter(|owner| owner.is_none()).count();
             let first = self.owners.iter().position(Option::is_none).unwrap_or(0);
-            let reason = format!("port {first} and {} more belong to no host", without - 1);
             let reason = match without {
                 1 => format!("port {first} of [ports] belongs to no host"),
-                _ => reason,
+                more => format!("port {first} and {} more belong to no host", more - 1),
             };
             let remedy = "list each port in `ports` of one [[host]]";
             diagnostics.refuse(span, "host.ports", reason, remedy);

@@ -35,10 +35,8 @@ pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Timeline {
             && event.time < before.time
         {
             let span = tree::text(item.value, "time").map_or(item.span.clone(), |time| time.span);
-            let reason = format!(
-                "{} is before the previous event, at {}",
-                event.time, before.time
-            );
+            let (time, before) = (event.time, before.time);
+            let reason = format!("{time} is before the previous event, at {before}");
             let remedy = "sort the events by time";
             builder.refuse(span, "at.time", reason, remedy);
         }
@@ -239,21 +237,13 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
 
 /// Reports a move of frames for which there is no matcher.
 fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder) {
-    let topology = &builder.topology;
-    let (Some(matched), Some(moved), Some(_)) = (
-        &builder.matched,
-        topology.named(class.value),
-        topology.named(to),
-    ) else {
-        return;
-    };
-    if matched.contains(&moved) {
-        return;
+    let (topology, matched) = (&builder.topology, &builder.matched);
+    let lacks = |class| matched.as_ref().is_some_and(|of| !of.contains(&class));
+    if topology.named(to).is_some() && topology.named(class.value).is_some_and(lacks) {
+        let reason = format!("'{}' has no matcher, so no frames to move", class.value);
+        let remedy = "give it match = \"…\", or move a link or path with a matcher";
+        builder.refuse(class.span.clone(), at, reason, remedy);
     }
-    let name = class.value;
-    let reason = format!("'{name}' has no matcher, so no frames to move");
-    let remedy = "give it match = \"…\", or move a link or path with a matcher";
-    builder.refuse(class.span.clone(), at, reason, remedy);
 }
 
 fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<Arc<Ramp>> {

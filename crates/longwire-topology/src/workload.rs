@@ -7,6 +7,7 @@ use longwire_engine::Nanos;
 
 use super::builder::{Builder, split_direction};
 use super::glob;
+use super::plan::Topology;
 use super::timeline::{Action, Event};
 use super::tree::{self, Placed};
 use super::value::Table;
@@ -17,19 +18,20 @@ pub(super) const CHANGES_PER_SECOND_MAX: u64 = 100_000;
 
 /// Returns the rate in events/s for this period.
 fn per_second(every: Nanos) -> u64 {
-    Nanos::from_secs(1)
-        .as_nanos()
-        .div_ceil(every.as_nanos().max(1))
+    1_000_000_000_u64.div_ceil(every.as_nanos().max(1))
 }
 
 /// Rejects events that repeat or ramp too fast.
 pub(super) fn check(events: &[(Event, Range<usize>)], builder: &mut Builder) {
-    let mut links = LinkCounts::default();
+    let mut links: HashMap<String, u64> = HashMap::new();
     let mut repeated: u64 = 0;
     // Skip zero periods, which have already been reported.
     let timed = |(event, _): &&(Event, _)| event.every != Some(Nanos::ZERO);
     for (event, span) in events.iter().filter(timed) {
-        let load = Load::of(event, &mut |pattern: &str| links.of(pattern, builder));
+        let load = Load::of(event, &mut |pattern: &str| {
+            let known = links.entry(pattern.to_owned());
+            *known.or_insert_with(|| count(pattern, &builder.topology))
+        });
         if load.per_second > CHANGES_PER_SECOND_MAX {
             let (field, reason, remedy) = load.refusal(event);
             builder.refuse(span.clone(), field, reason, remedy);
@@ -109,24 +111,13 @@ impl Load {
     }
 }
 
-/// Caches the number of links that match a pattern.
-#[derive(Default)]
-struct LinkCounts(HashMap<String, u64>);
-
-impl LinkCounts {
-    fn of(&mut self, pattern: &str, builder: &Builder) -> u64 {
-        if let Some(count) = self.0.get(pattern) {
-            return *count;
-        }
-        let (bare, _) = split_direction(pattern);
-        let count = if glob::is_pattern(bare) {
-            builder.topology.links_fitting(bare).count() as u64
-        } else {
-            1
-        };
-        self.0.insert(pattern.to_owned(), count.max(1));
-        count.max(1)
+/// Returns the number of links that match a pattern, at least 1.
+fn count(pattern: &str, topology: &Topology) -> u64 {
+    let (bare, _) = split_direction(pattern);
+    if !glob::is_pattern(bare) {
+        return 1;
     }
+    topology.links_fitting(bare).count().max(1) as u64
 }
 
 /// Reports a zero period, or repetitions without a period.
