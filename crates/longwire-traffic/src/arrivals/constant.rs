@@ -3,21 +3,18 @@
 use std::fmt;
 
 use longwire_engine::models::Entry;
-use longwire_engine::spec::ModelInfo;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::{ArrivalModel, Arrivals, EvenClock, Load};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
-    info: ModelInfo {
-        name: "constant",
-        summary: "evenly spaced frames, exact: the remainder is carried",
-        params: &[],
-    },
-    build: |_| Ok(Box::new(ConstantArrivals)),
-};
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry::new(
+    "constant",
+    "evenly spaced frames, exact: the remainder is carried",
+    &[],
+    |_| Ok(Box::new(ConstantArrivals)),
+);
 
 /// Evenly spaced arrivals.
 #[derive(Clone, Copy, Debug)]

@@ -3,22 +3,19 @@
 use std::fmt;
 
 use longwire_engine::models::Entry;
-use longwire_engine::spec::ModelInfo;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
 use super::{ArrivalModel, Arrivals, Load};
 
 /// Registry entry.
-pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry {
-    info: ModelInfo {
-        name: "poisson",
-        summary: "a Poisson process: gaps between frames are independent and exponential \
-                  (RFC 2330, section 11.1.1), independent of frame sizes",
-        params: &[],
-    },
-    build: |_| Ok(Box::new(Poisson)),
-};
+pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry::new(
+    "poisson",
+    "a Poisson process: gaps between frames are independent and exponential (RFC 2330, section \
+     11.1.1), independent of frame sizes",
+    &[],
+    |_| Ok(Box::new(Poisson)),
+);
 
 #[derive(Clone, Copy, Debug)]
 struct Poisson;

@@ -195,19 +195,15 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
     let late = lateness.map_or(0.0, |lateness| lateness.p50);
     let allowed = (plan.seconds * 1e6 * LATE_SHARE).max(LATE_LEAST_US);
     let sent = sent(report);
-    let not_kept = if late > allowed {
-        Some(format!(
-            "the generator was too slow: median lateness {late:.0} us"
-        ))
-    } else if (sent as f64) < plan.frames * SENT_SHARE - plan.sizes.len() as f64 {
-        Some(format!(
-            "the generator or its port sent only {} of {:.0}",
-            count_of(sent, "frame"),
-            plan.frames
-        ))
-    } else {
-        None
+    let frames = |count| count_of(count, "frame");
+    let slow = || format!("the generator was too slow: median lateness {late:.0} us");
+    let few = || {
+        let (sent, planned) = (frames(sent), plan.frames);
+        format!("the generator or its port sent only {sent} of {planned:.0}")
     };
+    let least = plan.frames * SENT_SHARE - plan.sizes.len() as f64;
+    let not_kept = (late > allowed).then(slow);
+    let not_kept = not_kept.or_else(|| ((sent as f64) < least).then(few));
     let sum = |kind: Artifact| -> u64 {
         let links = report.links.iter();
         links.map(|link| link.artifacts.of(kind.name())).sum()
@@ -220,15 +216,14 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
         1 => 0,
         _ => UNSENT.into_iter().map(sum).sum(),
     };
-    let excuse = if unseen > 0 {
-        Some(format!(
+    let excuse = match (unseen, unsent, late) {
+        (0, 0, 0) => None,
+        (0, 0, late) => Some(format!("{} sent late, in bursts", frames(late))),
+        (0, unsent, _) => Some(format!("could not send {}", frames(unsent))),
+        _ => Some(format!(
             "the receiver dropped {} for lack of space",
-            count_of(unseen, "frame")
-        ))
-    } else if unsent > 0 {
-        Some(format!("could not send {}", count_of(unsent, "frame")))
-    } else {
-        (late > 0).then(|| format!("{} sent late, in bursts", count_of(late, "frame")))
+            frames(unseen)
+        )),
     };
     Outcome {
         duration_s: receiver.duration_s,

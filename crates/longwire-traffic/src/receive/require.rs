@@ -140,17 +140,17 @@ fn parse_name(name: &str) -> Result<ReceiveMeasure, RequireError> {
     if let Some(count) = COUNTS.iter().position(|known| known.0 == name) {
         return Ok(ReceiveMeasure::Count(count));
     }
-    match name {
-        "drift" => return Ok(ReceiveMeasure::Drift),
-        "jitter" => return Ok(ReceiveMeasure::Jitter),
-        _ => {}
-    }
-    let parts = name.split_once('.').and_then(|(spread, figure)| {
+    let parts = |(spread, figure)| {
         let spread = SPREADS.iter().position(|known| known.0 == spread)?;
         let figure = RECEIVED.iter().position(|known| known.name == figure)?;
         Some(ReceiveMeasure::Spread(spread, figure))
-    });
-    parts.ok_or_else(|| RequireError::UnknownReceived {
+    };
+    let found = match name {
+        "drift" => Some(ReceiveMeasure::Drift),
+        "jitter" => Some(ReceiveMeasure::Jitter),
+        _ => name.split_once('.').and_then(parts),
+    };
+    found.ok_or_else(|| RequireError::UnknownReceived {
         name: name.to_owned(),
         known: known_names(),
     })
@@ -159,10 +159,8 @@ fn parse_name(name: &str) -> Result<ReceiveMeasure, RequireError> {
 fn known_names() -> String {
     let counts = COUNTS.map(|(name, _)| name).join(", ");
     let spreads = SPREADS.map(|(name, _)| name).join(", ");
-    let figures = RECEIVED
-        .each_ref()
-        .map(|figure| format!(".{}", figure.name));
-    let figures = figures.join(" ");
+    let figures = RECEIVED.each_ref();
+    let figures = figures.map(|figure| format!(".{}", figure.name)).join(" ");
     format!("{counts}, drift (ppm), jitter (a time), and {spreads}, each with {figures} (times)")
 }
 

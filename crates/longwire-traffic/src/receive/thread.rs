@@ -153,9 +153,8 @@ impl Receiver {
         report.port.clone_from(&self.name);
         report.notes.extend(self.notes.iter().cloned());
         report.witness = self.witness.as_ref().map(Witness::seen);
-        report.stolen_s = self
-            .stolen_before
-            .and_then(|before| Some((stolen_s()? - before).max(0.0)));
+        let stolen = |before: f64| Some((stolen_s()? - before).max(0.0));
+        report.stolen_s = self.stolen_before.and_then(stolen);
         report
     }
 
@@ -255,11 +254,8 @@ impl Worker {
         self.ask_losses();
         self.shared.account().finish();
         let usage = getrusage(UsageWho::RUSAGE_THREAD);
-        usage.map_or(0.0, |usage| {
-            let micros =
-                usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-            micros as f64 / 1e6
-        })
+        let time = usage.map(|usage| usage.user_time() + usage.system_time());
+        time.map_or(0.0, |time| time.num_microseconds() as f64 / 1e6)
     }
 
     /// Whether enough frames have arrived, or the port has been idle long enough.

@@ -50,13 +50,11 @@ impl<'a> Place<'a> {
             Place::Port(port) => Cow::Borrowed(&port.artifacts),
             // A network counts artifacts at its ports, except for late handovers, which its links
             // count.
-            Place::Link(link) if link.artifacts.is_empty() => Cow::Owned(
-                [
-                    (Artifact::Late.name(), link.handovers.late),
-                    (Artifact::Overload.name(), link.handovers.overload),
-                ]
-                .into(),
-            ),
+            Place::Link(link) if link.artifacts.is_empty() => {
+                let late = (Artifact::Late.name(), link.handovers.late);
+                let overload = (Artifact::Overload.name(), link.handovers.overload);
+                Cow::Owned([late, overload].into())
+            }
             Place::Link(link) => Cow::Borrowed(&link.artifacts),
             Place::Host(peer) => Cow::Owned(peer.artifacts()),
             Place::Recording(run) => {

@@ -24,8 +24,7 @@ const INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
     let fcs = Fcs::read(arguments)?;
-    let size = fcs.frame(arguments.read("size", parse_count)?);
-    let size = size.map_err(|message| arguments.invalid(message))?;
+    let size = fcs.frame(arguments.read("size", parse_count)?, arguments)?;
     Ok(Box::new(Fixed { size, fcs }))
 }
 

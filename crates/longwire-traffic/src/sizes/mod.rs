@@ -82,16 +82,13 @@ impl Fcs {
     }
 
     /// Converts a written size to a frame size.
-    fn frame(self, size: u64) -> Result<u32, String> {
-        let excess = u64::from(self.excess());
-        match size {
-            _ if size < SIZE_MIN + excess || size > SIZE_MAX + excess => Err(format!(
-                "a size of {size} bytes is outside {}..{}",
-                SIZE_MIN + excess,
-                SIZE_MAX + excess
-            )),
-            size => Ok(size as u32 - self.excess()),
+    fn frame(self, size: u64, arguments: &Arguments<'_>) -> Result<u32, SpecError> {
+        let [least, most] = [SIZE_MIN, SIZE_MAX].map(|size| size + u64::from(self.excess()));
+        if (least..=most).contains(&size) {
+            return Ok(size as u32 - self.excess());
         }
+        let message = format!("a size of {size} bytes is outside {least}..{most}");
+        Err(arguments.invalid(message))
     }
 
     /// Returns the excess of a written size over the frame size, in bytes.

@@ -24,10 +24,7 @@ const INFO: ModelInfo = ModelInfo {
 
 fn build(arguments: &Arguments<'_>) -> Result<Box<dyn SizeModel>, SpecError> {
     let fcs = Fcs::read(arguments)?;
-    let bound = |key: &'static str| {
-        let size = fcs.frame(arguments.read(key, parse_count)?);
-        size.map_err(|message| arguments.invalid(message))
-    };
+    let bound = |key: &'static str| fcs.frame(arguments.read(key, parse_count)?, arguments);
     let (min, max) = (bound("min")?, bound("max")?);
     if min > max {
         return Err(arguments.invalid("min is above max"));

@@ -144,9 +144,7 @@ impl Weighted {
         }
         let (mut upto, mut total) = (Vec::new(), 0u64);
         for (size, weight) in &written {
-            let size = fcs
-                .frame(*size)
-                .map_err(|message| arguments.invalid(message))?;
+            let size = fcs.frame(*size, arguments)?;
             if *weight > WEIGHT_MAX {
                 return refuse(format!("a weight of {weight} is above {WEIGHT_MAX}"));
             }

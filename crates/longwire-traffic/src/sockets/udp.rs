@@ -62,10 +62,8 @@ pub struct Datagrams {
 /// Opens a socket on the receiving host.
 pub(super) fn receiver_of(path: Path<'_>) -> Result<UdpSocket, TrafficError> {
     let bind = || UdpSocket::bind((path.to.address, 0));
-    path.to
-        .namespace
-        .run(bind)?
-        .map_err(during("open a socket"))
+    let socket = path.to.namespace.run(bind)?;
+    socket.map_err(during("open a socket"))
 }
 
 /// Runs `send` with a socket on the sending host, connected to `receiver`, and `receive`
@@ -87,9 +85,8 @@ pub(super) fn exchange<S: Send, R: Send>(
         let sent = path.from.namespace.run(|| {
             let socket =
                 UdpSocket::bind((path.from.address, 0)).map_err(during("open a socket"))?;
-            socket
-                .connect(target)
-                .map_err(during("reach the other end"))?;
+            let connected = socket.connect(target);
+            connected.map_err(during("reach the other end"))?;
             send(&socket)
         });
         done.store(true, Ordering::Release);
@@ -152,10 +149,8 @@ fn send(sockets: &[UdpSocket], flow: UdpFlow) -> u64 {
             break;
         }
         tried += 1;
-        let taken = turns
-            .next()
-            .is_some_and(|socket| socket.send(&payload).is_ok());
-        sent += u64::from(taken);
+        let sent_one = turns.next().map(|socket| socket.send(&payload));
+        sent += u64::from(sent_one.is_some_and(|sent| sent.is_ok()));
     }
     sent
 }
