@@ -13,14 +13,8 @@ use serde_json::Value;
 /// An attachment, whose specification may be of a later version.
 pub type AttachmentView = node::AttachmentView<Value>;
 
-/// A list of attachments.
-pub type AttachmentList = node::AttachmentList<Value>;
-
 /// A network, whose specification may be of a later version.
 pub type NetworkView = node::NetworkView<Value>;
-
-/// A list of networks.
-pub type NetworkList = node::NetworkList<Value>;
 
 /// Time limit of a request; attaching a link takes about 100 ms.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -76,7 +70,8 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`].
     pub async fn attachments(&self) -> Result<Vec<AttachmentView>, NodeError> {
-        let list: AttachmentList = self.request(Method::GET, ATTACHMENTS, None).await?;
+        let list: node::AttachmentList<Value> =
+            self.request(Method::GET, ATTACHMENTS, None).await?;
         Ok(list.attachments)
     }
 
@@ -85,7 +80,7 @@ impl NodeClient {
     /// # Errors
     /// See [`NodeError`]; `Missing` if the node's version does not support networks.
     pub async fn networks(&self) -> Result<Vec<NetworkView>, NodeError> {
-        let list: NetworkList = self.request(Method::GET, NETWORKS, None).await?;
+        let list: node::NetworkList<Value> = self.request(Method::GET, NETWORKS, None).await?;
         Ok(list.networks)
     }
 

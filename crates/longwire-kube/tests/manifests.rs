@@ -24,6 +24,14 @@ fn objects(text: &str) -> Vec<Value> {
         .collect()
 }
 
+fn all_objects() -> Vec<Value> {
+    let manifests = manifests().expect("the chart is right");
+    manifests
+        .iter()
+        .flat_map(|(_, text)| objects(text))
+        .collect()
+}
+
 const HOW: &str = "run: longwire-kube manifests packaging";
 
 #[test]
@@ -60,9 +68,7 @@ fn kustomize_has_all_manifests() {
 
 #[test]
 fn only_the_emulator_has_rights_on_its_machine() {
-    let manifests = manifests().expect("the chart is right");
-    let all = manifests.iter().flat_map(|(_, text)| objects(text));
-    let all: Vec<Value> = all.collect();
+    let all = all_objects();
     let pods = all.iter().map(|object| &object["spec"]["template"]["spec"]);
     let pods: Vec<&Value> = pods.filter(|pod| !pod.is_null()).collect();
     assert_eq!(pods.len(), 2);
@@ -81,26 +87,28 @@ fn only_the_emulator_has_rights_on_its_machine() {
 
 /// Returns the permissions of a role, one per line: `resource[/NAME]: verbs`.
 fn rights(kind: &str, name: &str) -> Vec<String> {
-    let manifests = manifests().expect("the chart is right");
-    let all = manifests.iter().flat_map(|(_, text)| objects(text));
-    let mut roles = all.filter(|it| it["kind"] == kind && it["metadata"]["name"] == name);
-    let role = roles.next().expect("the role is there");
+    let all = all_objects();
+    let mut roles = all.iter();
+    let role = roles.find(|it| it["kind"] == kind && it["metadata"]["name"] == name);
     let texts = |value: &Value| {
         let values = value.as_sequence().into_iter().flatten();
         let texts = values.map(|value| value.as_str().expect("a text").to_owned());
         texts.collect::<Vec<String>>()
     };
     let mut rights = Vec::new();
-    for rule in role["rules"].as_sequence().expect("rules") {
+    for rule in role.expect("the role is there")["rules"]
+        .as_sequence()
+        .expect("rules")
+    {
         let verbs = texts(&rule["verbs"]).join(" ");
-        let names = texts(&rule["resourceNames"]).join(" ");
-        let of = if names.is_empty() {
-            String::new()
-        } else {
-            format!(" {names}")
-        };
-        let resources = texts(&rule["resources"]).into_iter();
-        rights.extend(resources.map(|resource| format!("{resource}{of}: {verbs}")));
+        for mut resource in texts(&rule["resources"]) {
+            resource.extend(
+                texts(&rule["resourceNames"])
+                    .iter()
+                    .map(|name| format!(" {name}")),
+            );
+            rights.push(format!("{resource}: {verbs}"));
+        }
     }
     rights.sort();
     rights

@@ -112,8 +112,7 @@ struct Agent {
     caches: Caches,
     changed: Arc<Notify>,
     attempts: Attempts,
-    counters: BTreeMap<String, Counters>,
-    counters_at: Option<Instant>,
+    counters: RunCounters,
     slices: watch::Sender<Option<Slices>>,
     /// Tasks that manage networks and write slices.
     _tasks: [Task; 2],
@@ -144,8 +143,7 @@ impl Agent {
             changed: Arc::clone(&watcher.changed),
             caches: Caches::start(watcher, &settings.node),
             attempts: Attempts::default(),
-            counters: BTreeMap::new(),
-            counters_at: None,
+            counters: RunCounters::default(),
             slices,
             _tasks: [networks, writer],
             metrics,
@@ -203,19 +201,19 @@ impl Agent {
             .await;
         // Recompute: the scenario of a newly attached link starts now.
         let (_, next) = at_time(&plan.attachments, views.values());
-        self.counters.retain(|name, _| views.contains_key(name));
-        let is_recent = |at: Instant| at.elapsed() < COUNTERS_EVERY;
-        if !self.counters_at.is_some_and(is_recent) {
-            self.counters_at = Some(Instant::now());
-            self.read_counters(&views).await;
-        }
-        let attached = views.values().filter(|view| view.is_attached()).count();
+        self.counters
+            .by_name
+            .retain(|name, _| views.contains_key(name));
+        let attached = views.values().filter(|view| view.is_attached());
+        let names = attached.clone().map(|view| view.name.as_str());
+        self.counters.update(&self.node, ATTACHMENTS, names).await;
+        let attached = attached.count();
         let waiting = views.len() - attached;
         self.metrics.set_attachments(attached, waiting);
         let state = NodeState {
             views: &views,
             errors: self.attempts.errors(),
-            counters: &self.counters,
+            counters: &self.counters.by_name,
             node_error: None,
         };
         self.publish(&plan, state);
@@ -223,20 +221,34 @@ impl Agent {
         Ok(times.into_iter().flatten().min())
     }
 
-    async fn read_counters(&mut self, views: &BTreeMap<String, AttachmentView>) {
-        for view in views.values().filter(|view| view.is_attached()) {
-            match self.node.counters(ATTACHMENTS, &view.name).await {
-                Ok(counters) => {
-                    self.counters.insert(view.name.clone(), counters);
-                }
-                // The link may be gone; if so, the next list omits it.
-                Err(error) => tracing::debug!(name = view.name, %error, "no counters"),
-            }
-        }
-    }
-
     fn publish(&self, plan: &Plan, state: NodeState<'_>) {
         send(&self.slices, slices(&self.name, plan, &state));
+    }
+}
+
+/// Counters of runs, by attachment or network.
+#[derive(Debug, Default)]
+struct RunCounters {
+    by_name: BTreeMap<String, Counters>,
+    read_at: Option<Instant>,
+}
+
+impl RunCounters {
+    /// Reads the counters of runs in this list, unless they are recent.
+    async fn update(&mut self, node: &NodeClient, list: &str, names: impl Iterator<Item = &str>) {
+        // The loops that call this wait for `COUNTERS_EVERY`, more or less.
+        let is_recent = |at: Instant| at.elapsed() < COUNTERS_EVERY - Duration::from_millis(100);
+        if self.read_at.is_some_and(is_recent) {
+            return;
+        }
+        self.read_at = Some(Instant::now());
+        for name in names {
+            match node.counters(list, name).await {
+                Ok(counters) => drop(self.by_name.insert(name.to_owned(), counters)),
+                // The run may have ended; if so, the next list omits it.
+                Err(error) => tracing::debug!(name, %error, "no counters"),
+            }
+        }
     }
 }
 

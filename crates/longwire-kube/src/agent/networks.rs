@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Secret;
@@ -15,9 +14,9 @@ use tokio::sync::{Notify, watch};
 
 use super::slices::{SliceKey, Slices, hindrance_of, set_counters, set_hindrance};
 use super::texts::for_users;
-use super::{AgentSettings, COUNTERS_EVERY, DEBOUNCE, RETRY, is_ours, send};
+use super::{AgentSettings, COUNTERS_EVERY, DEBOUNCE, RETRY, RunCounters, is_ours, send};
 use crate::api::{NodeStatus, Reason};
-use crate::network::{LABEL, SecretNetwork};
+use crate::network::{LABEL, PlacedNetwork};
 use crate::node::{Counters, NETWORKS, NetworkState, NetworkView, NodeClient, NodeError};
 use crate::plan::{Hindrance, network_name};
 use crate::slice::ResourceKind;
@@ -41,7 +40,7 @@ pub(super) fn start(
     let secrets = Api::namespaced(watcher.client.clone(), &settings.namespace);
     let of_networks = all().labels(&format!("{LABEL}=true"));
     let secrets = watcher.start(secrets, of_networks, |secret: Secret| {
-        SecretNetwork::of(&secret)
+        PlacedNetwork::of(&secret)
     });
     let (sender, slices) = watch::channel(None);
     let name = settings.node.clone();
@@ -53,7 +52,7 @@ pub(super) fn start(
 async fn work(
     name: String,
     node: NodeClient,
-    secrets: Watch<Option<SecretNetwork>>,
+    secrets: Watch<Option<PlacedNetwork>>,
     changed: Arc<Notify>,
     slices: watch::Sender<Option<Slices>>,
 ) {
@@ -65,11 +64,11 @@ async fn work(
             () = tokio::time::sleep(wait) => {}
         }
         wait = RETRY;
-        let Some(secrets) = secrets.cache.objects() else {
+        let Some(networks) = secrets.cache.objects() else {
             continue;
         };
-        let secrets: Vec<SecretNetwork> = secrets.into_iter().flatten().collect();
-        let found = parts.apply(&node, &name, &secrets).await;
+        let networks: Vec<PlacedNetwork> = networks.into_iter().flatten().collect();
+        let found = parts.apply(&node, &name, &networks).await;
         if parts.has_failed {
             tracing::warn!("some networks of the node could not be reconciled");
         } else {
@@ -84,8 +83,7 @@ async fn work(
 pub(super) struct NetworkParts {
     /// Body of each network's last successful request, because responses omit the key.
     asked: BTreeMap<String, Value>,
-    counters: BTreeMap<String, Counters>,
-    counters_at: Option<Instant>,
+    counters: RunCounters,
     /// Whether a request of the last comparison failed.
     has_failed: bool,
 }
@@ -94,7 +92,7 @@ pub(super) struct NetworkParts {
 #[derive(Debug)]
 struct WantedNetwork<'a> {
     name: String,
-    secret: &'a SecretNetwork,
+    network: &'a PlacedNetwork,
     body: Value,
 }
 
@@ -121,18 +119,18 @@ impl NetworkAttempt {
 }
 
 impl NetworkParts {
-    /// Updates the node's networks from the secrets. Returns their slices.
+    /// Updates the node's networks. Returns their slices.
     pub async fn apply(
         &mut self,
         node: &NodeClient,
         name: &str,
-        secrets: &[SecretNetwork],
+        networks: &[PlacedNetwork],
     ) -> Slices {
-        let wanted = secrets.iter().filter_map(|secret| {
+        let wanted = networks.iter().filter_map(|network| {
             Some(WantedNetwork {
-                name: network_name(&secret.network.key()),
-                secret,
-                body: secret.network.body(name, &secret.key)?,
+                name: network_name(&network.resource()),
+                network,
+                body: network.body(name)?,
             })
         });
         let wanted: Vec<WantedNetwork<'_>> = wanted.collect();
@@ -140,81 +138,55 @@ impl NetworkParts {
             Ok(views) => views,
             Err(error) => {
                 self.has_failed = true;
-                return unreachable(name, secrets, &error);
+                return unreachable(name, networks, &error);
             }
         };
         let is_wanted = |name: &String| wanted.iter().any(|one| one.name == *name);
         self.asked.retain(|name, _| is_wanted(name));
-        self.counters.retain(|name, _| is_wanted(name));
+        self.counters.by_name.retain(|name, _| is_wanted(name));
         let unwanted = views.iter().map(|view| &view.name);
         let unwanted = unwanted.filter(|name| is_ours(name) && !is_wanted(name));
         // Remove networks first, because a new one may reuse a UDP port.
         let are_removed = remove(node, unwanted.cloned().collect()).await;
-        let results = self.bring_up(node, &wanted, &views).await;
-        self.has_failed = !are_removed || results.iter().any(Result::is_err);
-        let attempts = wanted.iter().zip(results);
-        let attempts = attempts.map(|(one, result)| NetworkAttempt {
-            before: views.iter().find(|view| view.name == one.name).cloned(),
-            result,
-        });
-        let attempts: Vec<NetworkAttempt> = attempts.collect();
-        self.read_counters(node, &wanted, &attempts).await;
+        let attempts = self.bring_up(node, &wanted, &views).await;
+        self.has_failed = !are_removed || attempts.iter().any(|attempt| attempt.result.is_err());
+        let running = wanted.iter().zip(&attempts);
+        let running = running.filter(|(_, attempt)| attempt.is_running());
+        let running = running.map(|(one, _)| one.name.as_str());
+        self.counters.update(node, NETWORKS, running).await;
         let slices = wanted.iter().zip(attempts).map(|(one, attempt)| {
-            let counters = self.counters.get(&one.name).copied().unwrap_or_default();
-            let key = (ResourceKind::Network, one.secret.network.key());
-            (key, slice(name, one.secret, &attempt, counters))
+            let counters = self.counters.by_name.get(&one.name).copied();
+            let counters = counters.unwrap_or_default();
+            let key = (ResourceKind::Network, one.network.resource());
+            (key, slice(name, one.network, &attempt, counters))
         });
         slices.collect()
     }
 
-    /// Puts the networks that differ. Returns the results of all in order.
+    /// Puts the networks that differ. Returns the attempts of all in order.
     async fn bring_up(
         &mut self,
         node: &NodeClient,
         wanted: &[WantedNetwork<'_>],
         views: &[NetworkView],
-    ) -> Vec<Result<NetworkView, NodeError>> {
+    ) -> Vec<NetworkAttempt> {
         let asked = &self.asked;
         let puts = wanted.iter().map(|one| async move {
-            let view = views.iter().find(|view| view.name == one.name);
-            match view {
+            let before = views.iter().find(|view| view.name == one.name).cloned();
+            let result = match &before {
                 Some(view) if asked.get(&one.name) == Some(&one.body) => Ok(view.clone()),
                 _ => put(node, one).await,
-            }
+            };
+            NetworkAttempt { before, result }
         });
-        let requests: Vec<_> = puts.collect();
-        let results: Vec<_> = stream::iter(requests).buffered(AT_ONCE).collect().await;
-        for (one, result) in wanted.iter().zip(&results) {
-            if result.is_ok() {
+        let puts: Vec<_> = puts.collect();
+        let attempts: Vec<NetworkAttempt> = stream::iter(puts).buffered(AT_ONCE).collect().await;
+        for (one, attempt) in wanted.iter().zip(&attempts) {
+            if attempt.result.is_ok() {
                 self.asked.insert(one.name.clone(), one.body.clone());
             }
         }
-        results
-    }
-
-    async fn read_counters(
-        &mut self,
-        node: &NodeClient,
-        wanted: &[WantedNetwork<'_>],
-        attempts: &[NetworkAttempt],
-    ) {
-        let is_early = |at: Instant| at.elapsed() < COUNTERS_EVERY - Duration::from_millis(100);
-        if self.counters_at.is_some_and(is_early) {
-            return;
-        }
-        self.counters_at = Some(Instant::now());
-        for (one, attempt) in wanted.iter().zip(attempts) {
-            if !attempt.is_running() {
-                continue;
-            }
-            match node.counters(NETWORKS, &one.name).await {
-                Ok(counters) => {
-                    self.counters.insert(one.name.clone(), counters);
-                }
-                // The network may have ended.
-                Err(error) => tracing::debug!(name = one.name, %error, "no counters"),
-            }
-        }
+        attempts
     }
 }
 
@@ -245,16 +217,16 @@ async fn put(node: &NodeClient, wanted: &WantedNetwork<'_>) -> Result<NetworkVie
 
 fn slice(
     node: &str,
-    secret: &SecretNetwork,
+    network: &PlacedNetwork,
     attempt: &NetworkAttempt,
     counters: Counters,
 ) -> NodeStatus {
-    let mut slice = part(node, secret);
+    let mut slice = part(node, network);
     set_counters(&mut slice, counters);
     if attempt.is_running() {
         slice.attached = slice.pods;
     }
-    let key = secret.network.key();
+    let key = network.resource();
     let is_own = |name: &str| name == network_name(&key);
     let resource_of = |name: &str| is_own(name).then(|| format!("Network {key}"));
     let mut hindrance = match &attempt.result {
@@ -282,27 +254,25 @@ fn slice(
 }
 
 /// Returns a node's slice for a network whose state is not known yet.
-fn part(node: &str, secret: &SecretNetwork) -> NodeStatus {
+fn part(node: &str, network: &PlacedNetwork) -> NodeStatus {
     NodeStatus {
         node: node.to_owned(),
-        observed_generation: secret.network.generation,
-        pods: secret.network.pods_of(node).len() as i64,
+        observed_generation: network.generation,
+        pods: network.pods_of(node).len() as i64,
         ..NodeStatus::default()
     }
 }
 
 /// Returns the slices for a node that does not answer.
-fn unreachable(node: &str, secrets: &[SecretNetwork], error: &NodeError) -> Slices {
-    let here = secrets
-        .iter()
-        .filter(|secret| !secret.network.pods_of(node).is_empty());
-    let slices = here.map(|secret| -> (SliceKey, NodeStatus) {
+fn unreachable(node: &str, networks: &[PlacedNetwork], error: &NodeError) -> Slices {
+    let here = networks.iter().filter(|it| !it.pods_of(node).is_empty());
+    let slices = here.map(|network| -> (SliceKey, NodeStatus) {
         let slice = NodeStatus {
             reason: Some(Reason::NodeUnavailable),
             message: Some(error.to_string()),
-            ..part(node, secret)
+            ..part(node, network)
         };
-        ((ResourceKind::Network, secret.network.key()), slice)
+        ((ResourceKind::Network, network.resource()), slice)
     });
     slices.collect()
 }
@@ -314,24 +284,18 @@ mod tests {
     use super::*;
     use crate::api::PortPlacement;
 
-    fn secret() -> SecretNetwork {
+    fn network() -> PlacedNetwork {
         let port = |port: &str| PortPlacement {
             port: port.to_owned(),
             pod: format!("shop/{port}"),
             node: "m1".to_owned(),
         };
-        let network = crate::network::PlacedNetwork {
+        PlacedNetwork {
             namespace: "shop".to_owned(),
             name: "wan".to_owned(),
-            generation: 2,
-            udp_port: 4800,
-            file: serde_json::Map::new(),
-            hosts: Vec::new(),
             ports: vec![port("a"), port("b")],
-            seed: None,
-        };
-        let key = String::new();
-        SecretNetwork { network, key }
+            ..PlacedNetwork::default()
+        }
     }
 
     fn view(state: NetworkState) -> NetworkView {
@@ -348,7 +312,7 @@ mod tests {
 
     fn slice_of(before: Option<NetworkView>, result: Result<NetworkView, NodeError>) -> NodeStatus {
         let attempt = NetworkAttempt { before, result };
-        slice("m1", &secret(), &attempt, Counters::default())
+        slice("m1", &network(), &attempt, Counters::default())
     }
 
     #[test]

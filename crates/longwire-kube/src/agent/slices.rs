@@ -41,12 +41,8 @@ impl NodeState<'_> {
     };
 }
 
-/// An attachment that belongs to a link.
-#[derive(Clone, Copy, Debug)]
-struct LinkAttachment<'a> {
-    name: &'a String,
-    pod: &'a str,
-}
+/// Name and pod of an attachment that belongs to a link.
+type LinkAttachment<'a> = (&'a String, &'a str);
 
 pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
     let mut by_link: BTreeMap<&ResourceKey, Vec<LinkAttachment<'_>>> = BTreeMap::new();
@@ -61,8 +57,7 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         .filter(|(name, _)| state.views.contains_key(*name))
         .map(|(name, kept)| (&kept.link, name, kept.pod.as_str()));
     for (link, name, pod) in wanted.chain(kept) {
-        let parts = by_link.entry(link).or_default();
-        parts.push(LinkAttachment { name, pod });
+        by_link.entry(link).or_default().push((name, pod));
     }
     let resource_of = |name: &str| {
         let wanted = plan.attachments.get(name).map(|wanted| &wanted.link);
@@ -94,8 +89,8 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
 
 fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &NodeState<'_>) {
     let mut sum = Counters::default();
-    for part in parts {
-        sum.add(state.counters.get(part.name).copied().unwrap_or_default());
+    for (name, _) in parts {
+        sum.add(state.counters.get(*name).copied().unwrap_or_default());
     }
     set_counters(slice, sum);
 }
@@ -131,10 +126,10 @@ fn count_pods(
     resource_of: ResourceOf<'_>,
     hindrances: &mut Vec<Hindrance>,
 ) {
-    let pods: BTreeSet<&str> = parts.iter().map(|part| part.pod).collect();
+    let pods: BTreeSet<&str> = parts.iter().map(|(_, pod)| *pod).collect();
     let mut missing: BTreeSet<&str> = BTreeSet::new();
     let mut waiting: BTreeSet<&str> = BTreeSet::new();
-    for LinkAttachment { name, pod } in parts {
+    for (name, pod) in parts {
         let view = state.views.get(*name);
         if let Some(error) = state.errors.get(*name) {
             hindrances.push(hindrance_of(pod, error, resource_of));
@@ -147,13 +142,11 @@ fn count_pods(
                 let reason = view.reason.as_deref().and_then(|text| text.lines().next());
                 let reason = reason.unwrap_or("waiting");
                 let message = format!("{pod}: {}", for_users(reason, resource_of));
-                let reason = if view.taken {
-                    Reason::Conflict
-                } else {
-                    Reason::Waiting
-                };
-                let mut hindrance = Hindrance::new(reason, message);
-                hindrance.remedy = view.taken.then(|| OTHER_LINK.to_owned());
+                let mut hindrance = Hindrance::new(Reason::Waiting, message);
+                if view.taken {
+                    hindrance.reason = Reason::Conflict;
+                    hindrance.remedy = Some(OTHER_LINK.to_owned());
+                }
                 hindrances.push(hindrance);
             }
             None => {
@@ -216,7 +209,7 @@ pub(super) fn hindrance_of(pod: &str, error: &NodeError, resource_of: ResourceOf
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::plan::{KeptAttachment, LinkPlan, WantedAttachment};
@@ -239,6 +232,11 @@ mod tests {
         }
     }
 
+    fn views(view: Value) -> BTreeMap<String, AttachmentView> {
+        let view: AttachmentView = serde_json::from_value(view).expect("a view");
+        [(view.name.clone(), view)].into()
+    }
+
     fn slice_of(link: &str, plan: &Plan, state: &NodeState<'_>) -> NodeStatus {
         slices("n0", plan, state)[&(ResourceKind::Link, key(link))].clone()
     }
@@ -251,14 +249,12 @@ mod tests {
         for name in ["kube-a", "kube-a-up"] {
             plan.kept.insert(name.to_owned(), kept("slow"));
         }
-        let view = json!({ "name": "kube-a", "state": "attached", "spec": {} });
-        let view: AttachmentView = serde_json::from_value(view).expect("a view");
         let counters = Counters {
             carried: 9,
             ..Counters::default()
         };
         let state = NodeState {
-            views: &[(view.name.clone(), view)].into(),
+            views: &views(json!({ "name": "kube-a", "state": "attached", "spec": {} })),
             counters: &[("kube-a".to_owned(), counters)].into(),
             ..NodeState::EMPTY
         };
@@ -276,9 +272,8 @@ mod tests {
                 "name": "kube-a", "state": "waiting", "taken": taken, "spec": {},
                 "reason": "'eth0' has a link of Longwire already",
             });
-            let view: AttachmentView = serde_json::from_value(view).expect("a view");
             let state = NodeState {
-                views: &[(view.name.clone(), view)].into(),
+                views: &views(view),
                 ..NodeState::EMPTY
             };
             let slice = slice_of("slow", &plan, &state);

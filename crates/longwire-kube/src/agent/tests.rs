@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::apply::{Attempts, remove_all};
 use super::slices::hindrance_of;
-use crate::api::{NetworkSpec, Reason};
+use crate::api::{Network, Reason};
 use crate::facts::fixture;
 use crate::metrics::Metrics;
 use crate::network::place;
@@ -111,16 +111,17 @@ async fn foreign_attachments_are_kept() {
     }
     let found = apply(&mut attempts, &node, &BTreeMap::new()).await;
     assert_eq!(found.keys().collect::<Vec<_>>(), ["web"]);
-    // A second link must not select the same traffic.
-    let same = node.put("kube-shop-b-1", &mine).await;
-    assert!(matches!(same, Err(NodeError::Conflict(_))), "{same:?}");
     let other = body(json!({ "loss": "1%" }), "10.0.0.8/32");
     node.put("kube-shop-b-1", &other).await.expect("it is made");
-    let network = json!({ "file": network_of_pairs() });
+    let mut network = json!({ "file": network_of_pairs() });
     for name in ["kube-shop-wan", "mine"] {
         let put = node.put_network(name, &network).await;
-        put.expect("the topology is right");
+        put.expect("the node knows the names of all tables");
     }
+    // A misspelt table shows that the node validates the topology.
+    network["file"]["switch"] = network["file"]["switching"].take();
+    let put = node.put_network("kube-shop-wrong", &network).await;
+    assert!(matches!(put, Err(NodeError::Refused { .. })), "{put:?}");
     let removed = remove_all(&node).await.expect("they are removed");
     assert_eq!(removed, ["kube-shop-b-1", "kube-shop-wan"]);
     assert_eq!(node.attachments().await.expect("a list").len(), 1);
@@ -140,47 +141,23 @@ fn network_of_pairs() -> Value {
         },
         "ports": { "ab": app("a"), "ac": app("a"), "ba": app("b"), "ca": app("c") },
     });
-    let spec: NetworkSpec = serde_json::from_value(spec).expect("a spec");
+    let mut network = Network::new("wan", serde_json::from_value(spec).expect("a spec"));
+    network.metadata.namespace = Some("shop".to_owned());
     let pods = [("a", 1), ("b", 2), ("c", 3)]
         .map(|(app, last)| fixture::pod(app, &[("app", app)], "n0", last));
     let agents = [("n0".to_owned(), IpAddr::from([127, 0, 0, 1]))].into();
-    let placement = place("shop", &spec, &pods, &BTreeMap::new(), &agents, &[], 4800);
-    Value::Object(placement.expect("it is placed").file)
+    let placed = place(&network, &pods, &BTreeMap::new(), &agents, &[], 4800);
+    Value::Object(placed.expect("it is placed").file)
 }
 
 #[tokio::test]
-async fn a_node_accepts_the_pairs_of_a_network() {
-    let Some((_running, node)) = RunningNode::start("pairs").await else {
-        return;
-    };
-    let file = network_of_pairs();
-    let put = node
-        .put_network("kube-shop-wan", &json!({ "file": file }))
-        .await;
-    put.expect("the node knows the names of all tables");
-    // A misspelt table shows that the node validates the topology.
-    let mut wrong = network_of_pairs();
-    let table = wrong["switching"].take();
-    wrong["switch"] = table;
-    let put = node
-        .put_network("kube-shop-wrong", &json!({ "file": wrong }))
-        .await;
-    assert!(matches!(put, Err(NodeError::Refused { .. })), "{put:?}");
-    node.delete(NETWORKS, "kube-shop-wan")
-        .await
-        .expect("it ends");
-}
-
-#[tokio::test]
-async fn refusals_have_a_pointer_and_a_remedy() {
+async fn refusals_and_conflicts_have_a_remedy() {
     let Some((_running, node)) = RunningNode::start("refused").await else {
         return;
     };
     let mut attempts = Attempts::default();
-    let good = wanted(&[(
-        "kube-shop-a-1",
-        body(json!({ "delay": "20ms" }), "10.0.0.1"),
-    )]);
+    let same = body(json!({ "delay": "20ms" }), "10.0.0.1");
+    let good = wanted(&[("kube-shop-a-1", same.clone())]);
     apply(&mut attempts, &node, &good).await;
     let wrong = json!({ "up": { "delay": "soon" } });
     let bad = wanted(&[("kube-shop-a-1", body(wrong, "10.0.0.1"))]);
@@ -198,49 +175,25 @@ async fn refusals_have_a_pointer_and_a_remedy() {
     // A valid request does not wait for the retry delay.
     apply(&mut attempts, &node, &good).await;
     assert!(attempts.errors().is_empty());
-}
-
-#[tokio::test]
-async fn two_links_for_the_same_traffic_conflict_by_the_names_of_links() {
-    let Some((_running, node)) = RunningNode::start("conflict").await else {
-        return;
-    };
-    let same = body(json!({ "delay": "20ms" }), "10.0.0.1");
-    node.put("kube-shop-a-1", &same).await.expect("it is made");
-    let error = node
-        .put("kube-shop-b-1", &same)
-        .await
-        .expect_err("a conflict");
+    // A second link must not select the same traffic.
+    let error = node.put("kube-shop-b-1", &same).await;
+    let error = error.expect_err("a conflict");
     let resource_of = |name: &str| (name == "kube-shop-a-1").then(|| "Link shop/a".to_owned());
     let hindrance = hindrance_of("shop/cart-0", &error, &resource_of);
     assert_eq!(hindrance.reason, Reason::Conflict);
-    let message = hindrance.message;
-    assert!(
-        message.starts_with("shop/cart-0: Link shop/a "),
-        "{message}"
-    );
-    assert!(
-        !message.contains("kube-") && !message.contains("longwire "),
-        "{message}"
-    );
-    assert!(
-        hindrance
-            .remedy
-            .is_some_and(|remedy| remedy.contains("`filter`"))
-    );
+    let (message, remedy) = (hindrance.message, hindrance.remedy.expect("one"));
+    let start = "shop/cart-0: Link shop/a ";
+    assert!(message.starts_with(start), "{message}");
+    let has_command = message.contains("kube-") || message.contains("longwire ");
+    assert!(!has_command, "{message}");
+    assert!(remedy.contains("`filter`"), "{remedy}");
 }
 
 #[tokio::test]
-async fn an_unreachable_node_is_unavailable() {
-    let nowhere = std::env::temp_dir().join("lw-kube-nowhere.sock");
-    let node = NodeClient::new(&nowhere);
+async fn removals_at_an_unavailable_node_are_retried() {
+    let node = NodeClient::new(&std::env::temp_dir().join("lw-kube-nowhere.sock"));
     let error = node.attachments().await.expect_err("there is none");
     assert!(matches!(error, NodeError::Unavailable { .. }), "{error}");
-}
-
-#[tokio::test]
-async fn failed_removals_are_retried() {
-    let node = NodeClient::new(&std::env::temp_dir().join("lw-kube-nowhere.sock"));
     let view = json!({ "name": "kube-shop-a-1", "state": "attached", "spec": {} });
     let view: AttachmentView = serde_json::from_value(view).expect("a view");
     let (none, kept) = (BTreeMap::new(), BTreeMap::new());

@@ -13,7 +13,7 @@ use super::sums::{Verdict, conditions, name_of, notices, refusal, verdicts};
 use super::{MANAGER, without_version};
 use crate::api::{Network, NetworkStatus, NodeStatus, Reason};
 use crate::facts::{Labels, PodFacts, labels_of};
-use crate::network::{Agents, LABEL, PlacedNetwork, SecretNetwork, new_key, place, secret_name};
+use crate::network::{Agents, LABEL, PlacedNetwork, new_key, place, secret_name};
 use crate::plan::{Hindrance, ResourceKey};
 use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager, unless_status};
 use crate::watch::{Watch, Watcher, all};
@@ -34,7 +34,7 @@ pub(super) struct Networks {
     secrets: Watch<SecretCopy>,
     /// Written networks, by secret. Needed because the cache may lag behind, and a new key would
     /// restart all hosts.
-    written: BTreeMap<String, SecretNetwork>,
+    written: BTreeMap<String, PlacedNetwork>,
     emulators: Watch<PodFacts>,
     /// All pods and namespaces; `None` until there is a network.
     all: Option<AllPods>,
@@ -48,14 +48,11 @@ struct SecretCopy {
     /// UID of the secret's owner.
     owner: Option<String>,
     /// `None` if the secret is invalid.
-    network: Option<SecretNetwork>,
+    network: Option<PlacedNetwork>,
 }
 
 /// Pods and namespaces of the whole cluster.
-struct AllPods {
-    pods: Watch<PodFacts>,
-    namespaces: Watch<(String, Labels)>,
-}
+type AllPods = (Watch<PodFacts>, Watch<(String, Labels)>);
 
 /// The parts of the cluster's state that affect placement.
 struct PlacementInput {
@@ -65,7 +62,7 @@ struct PlacementInput {
     /// Cached secrets, by name.
     copies: BTreeMap<String, SecretCopy>,
     /// Placed networks, by secret.
-    secrets: BTreeMap<String, SecretNetwork>,
+    secrets: BTreeMap<String, PlacedNetwork>,
 }
 
 impl Networks {
@@ -125,9 +122,11 @@ impl Networks {
 
     fn input(&mut self, copies: Vec<SecretCopy>) -> Option<PlacementInput> {
         let watcher = &self.watcher;
-        let AllPods { pods, namespaces } = self.all.get_or_insert_with(|| AllPods {
-            pods: watcher.start(Api::all(watcher.client.clone()), all(), PodFacts::of),
-            namespaces: watcher.start(Api::all(watcher.client.clone()), all(), labels_of),
+        let (pods, namespaces) = self.all.get_or_insert_with(|| {
+            (
+                watcher.start(Api::all(watcher.client.clone()), all(), PodFacts::of),
+                watcher.start(Api::all(watcher.client.clone()), all(), labels_of),
+            )
         });
         let emulators = self.emulators.cache.objects()?.into_iter();
         let running = emulators.filter(|pod| !pod.has_ended);
@@ -161,7 +160,7 @@ impl Networks {
         }
         let name = secret_name(&key);
         let before = input.secrets.get(&name);
-        let (placed, hindrance) = match placed(network, &key, before, input)? {
+        let (placed, hindrance) = match placed(network, before, input)? {
             // The network keeps its last placement, which its remaining pods still use.
             Err(hindrance) => (before.cloned(), Some(hindrance)),
             Ok(wanted) => {
@@ -182,12 +181,11 @@ impl Networks {
         key: &ResourceKey,
         network: &Network,
         status: &NetworkStatus,
-        placed: Option<&SecretNetwork>,
+        placed: Option<&PlacedNetwork>,
         hindrance: Option<Hindrance>,
     ) -> Result<(), kube::Error> {
         let generation = network.metadata.generation.unwrap_or_default();
         let verdicts = network_verdicts(generation, &status.nodes, hindrance.as_ref());
-        let placed = placed.map(|placed| &placed.network);
         let places = placed.map(|placed| (placed.ports.clone(), placed.hosts.clone()));
         let (placement, addresses) = places.unwrap_or_default();
         let wanted = NetworkStatus {
@@ -223,7 +221,7 @@ impl Networks {
     async fn write_secret(
         &mut self,
         name: &str,
-        wanted: &SecretNetwork,
+        wanted: &PlacedNetwork,
         input: &PlacementInput,
     ) -> Result<bool, kube::Error> {
         let owner = self.owner.as_ref().map(|owner| &owner.uid);
@@ -258,9 +256,8 @@ impl Networks {
         Ok(true)
     }
 
-    fn note_written(&mut self, name: &str, network: &SecretNetwork) {
-        let key = network.network.key();
-        tracing::info!(network = %key, hosts = network.network.hosts.len(), "placed");
+    fn note_written(&mut self, name: &str, network: &PlacedNetwork) {
+        tracing::info!(network = %network.resource(), hosts = network.hosts.len(), "placed");
         self.written.insert(name.to_owned(), network.clone());
     }
 
@@ -274,46 +271,24 @@ impl Networks {
 /// Places a network; keeps the key, UDP port and pods of an earlier placement.
 fn placed(
     network: &Network,
-    key: &ResourceKey,
-    before: Option<&SecretNetwork>,
+    before: Option<&PlacedNetwork>,
     input: &PlacementInput,
-) -> Result<Result<SecretNetwork, Hindrance>, kube::Error> {
-    let udp_port = udp_port(&secret_name(key), &input.secrets);
-    let ports = before.map(|before| before.network.ports.as_slice());
-    let placement = place(
-        &key.namespace,
-        &network.spec,
-        &input.pods,
-        &input.namespaces,
-        &input.agents,
-        ports.unwrap_or_default(),
-        udp_port,
-    );
-    let placement = match placement {
-        Ok(placement) => placement,
-        Err(hindrance) => return Ok(Err(hindrance)),
-    };
-    let key_text = match before {
-        Some(before) => before.key.clone(),
-        None => new_key()
-            .map_err(|_| kube::Error::Service("cannot get random bytes for a key".into()))?,
-    };
-    Ok(Ok(SecretNetwork {
-        key: key_text,
-        network: PlacedNetwork {
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            generation: network.metadata.generation.unwrap_or_default(),
-            udp_port,
-            file: placement.file,
-            hosts: placement.hosts,
-            ports: placement.ports,
-            seed: network.spec.seed,
-        },
-    }))
+) -> Result<Result<PlacedNetwork, Hindrance>, kube::Error> {
+    let udp_port = udp_port(&secret_name(&ResourceKey::of(network)), &input.secrets);
+    let ports = before.map_or(&[][..], |before| &before.ports);
+    let (pods, namespaces) = (&input.pods, &input.namespaces);
+    let mut placed = place(network, pods, namespaces, &input.agents, ports, udp_port);
+    if let Ok(placed) = &mut placed {
+        placed.key = match before {
+            Some(before) => before.key.clone(),
+            None => new_key()
+                .map_err(|_| kube::Error::Service("cannot get random bytes for a key".into()))?,
+        };
+    }
+    Ok(placed)
 }
 
-fn secret(name: &str, network: &SecretNetwork, owner: Option<&OwnerReference>) -> Secret {
+fn secret(name: &str, network: &PlacedNetwork, owner: Option<&OwnerReference>) -> Secret {
     let labels = [(LABEL, "true"), ("app.kubernetes.io/name", "longwire")];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Secret {
@@ -331,8 +306,8 @@ fn secret(name: &str, network: &SecretNetwork, owner: Option<&OwnerReference>) -
 
 /// Returns the UDP port of a network: the current port, or else the first free one. If two networks
 /// have the same port, the first one by secret keeps it.
-pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, SecretNetwork>) -> u16 {
-    let port_of = |network: &SecretNetwork| network.network.udp_port;
+pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, PlacedNetwork>) -> u16 {
+    let port_of = |network: &PlacedNetwork| network.udp_port;
     if let Some(port) = networks.get(name).map(port_of) {
         let mut earlier = networks.iter().take_while(|(other, _)| *other != name);
         if !earlier.any(|(_, other)| port_of(other) == port) {
@@ -378,6 +353,6 @@ fn secret_of(secret: Secret) -> SecretCopy {
     SecretCopy {
         name: secret.name_any(),
         owner: owner.map(|owner| owner.uid.clone()),
-        network: SecretNetwork::of(&secret),
+        network: PlacedNetwork::of(&secret),
     }
 }

@@ -14,7 +14,7 @@ use super::events::EventPublisher;
 use super::networks::{Networks, udp_port};
 use crate::fake_api::{Change, FakeApi};
 use crate::metrics::Metrics;
-use crate::network::{PlacedNetwork, SecretNetwork, secret_name};
+use crate::network::{PlacedNetwork, secret_name};
 use crate::plan::ResourceKey;
 use crate::watch::Watcher;
 
@@ -154,17 +154,10 @@ async fn a_secret_that_the_cache_does_not_have_is_not_replaced() {
 fn of_two_networks_with_one_port_the_second_gets_another() {
     let with_port = |name: &str, udp_port: u16| {
         let network = PlacedNetwork {
-            namespace: "shop".to_owned(),
-            name: name.to_owned(),
-            generation: 1,
             udp_port,
-            file: serde_json::Map::new(),
-            hosts: Vec::new(),
-            ports: Vec::new(),
-            seed: None,
+            ..PlacedNetwork::default()
         };
-        let key = String::new();
-        (name.to_owned(), SecretNetwork { network, key })
+        (name.to_owned(), network)
     };
     let networks = [
         with_port("x", 4800),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::api::{HostPlacement, PortPlacement};
-pub use crate::network::placement::{Agents, Placement, place};
+pub use crate::network::placement::{Agents, place};
 use crate::plan::{ResourceKey, resource_hash};
 
 /// Label of secrets that contain a network.
@@ -23,8 +23,8 @@ const NETWORK: &str = "network";
 /// Field of a secret that contains the key.
 const KEY: &str = "key";
 
-/// A placed network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A placed network: the contents of a secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlacedNetwork {
     /// Namespace of the resource.
     pub namespace: String,
@@ -34,20 +34,41 @@ pub struct PlacedNetwork {
     pub generation: i64,
     /// UDP port of all hosts.
     pub udp_port: u16,
-    /// Topology of the network.
+    /// Topology with ports and hosts.
     pub file: Map<String, Value>,
     /// Nodes with their addresses.
     pub hosts: Vec<HostPlacement>,
-    /// Pods of all ports.
+    /// Pod and node of each port, in port order.
     pub ports: Vec<PortPlacement>,
     /// Seed of all random streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
+    /// Key of the hosts: 64 hexadecimal digits, in a separate field of the secret.
+    #[serde(skip)]
+    pub key: String,
 }
 
 impl PlacedNetwork {
+    /// Parses a secret; returns `None` if it is invalid.
+    pub fn of(secret: &Secret) -> Option<PlacedNetwork> {
+        let data = secret.data.as_ref()?;
+        let network = serde_json::from_slice(&data.get(NETWORK)?.0).ok()?;
+        let key = String::from_utf8(data.get(KEY)?.0.clone()).ok()?;
+        Some(PlacedNetwork { key, ..network })
+    }
+
+    /// Returns the secret's fields.
+    pub fn data(&self) -> BTreeMap<String, ByteString> {
+        // Serialising strings and numbers cannot fail.
+        let network = json!(self).to_string();
+        BTreeMap::from([
+            (NETWORK.to_owned(), ByteString(network.into_bytes())),
+            (KEY.to_owned(), ByteString(self.key.clone().into_bytes())),
+        ])
+    }
+
     /// Returns the resource.
-    pub fn key(&self) -> ResourceKey {
+    pub fn resource(&self) -> ResourceKey {
         ResourceKey::new(&self.namespace, &self.name)
     }
 
@@ -58,7 +79,7 @@ impl PlacedNetwork {
     }
 
     /// Returns the body of the request to a node; `None` if the node runs no part of the network.
-    pub fn body(&self, node: &str, key: &str) -> Option<Value> {
+    pub fn body(&self, node: &str) -> Option<Value> {
         self.hosts.iter().find(|host| host.node == node)?;
         // Refuse files: the node reads them as root, but the user may have permission only to
         // create Networks.
@@ -66,41 +87,12 @@ impl PlacedNetwork {
         // A network on a single node needs no hosts.
         if self.hosts.len() > 1 {
             body["host"] = json!(node);
-            body["key"] = json!(key);
+            body["key"] = json!(self.key);
         }
         if let Some(seed) = self.seed {
             body["seed"] = json!(seed);
         }
         Some(body)
-    }
-}
-
-/// A network and its key: the contents of a secret.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SecretNetwork {
-    /// The placed network.
-    pub network: PlacedNetwork,
-    /// Key: 64 hexadecimal digits.
-    pub key: String,
-}
-
-impl SecretNetwork {
-    /// Parses a secret; returns `None` if it is invalid.
-    pub fn of(secret: &Secret) -> Option<SecretNetwork> {
-        let data = secret.data.as_ref()?;
-        let network = serde_json::from_slice(&data.get(NETWORK)?.0).ok()?;
-        let key = String::from_utf8(data.get(KEY)?.0.clone()).ok()?;
-        Some(SecretNetwork { network, key })
-    }
-
-    /// Returns the secret's fields.
-    pub fn data(&self) -> BTreeMap<String, ByteString> {
-        // Serialising strings and numbers cannot fail.
-        let network = json!(self.network).to_string();
-        BTreeMap::from([
-            (NETWORK.to_owned(), ByteString(network.into_bytes())),
-            (KEY.to_owned(), ByteString(self.key.clone().into_bytes())),
-        ])
     }
 }
 

@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{HostPlacement, NetworkSpec, PortPlacement, Reason};
+use crate::api::{HostPlacement, Network, NetworkSpec, PortPlacement, Reason};
 use crate::facts::{Labels, PodFacts};
-use crate::network::{TopologyError, check_links, read_topology};
-use crate::plan::{Hindrance, Selection};
+use crate::network::{PlacedNetwork, TopologyError, check_links, read_topology};
+use crate::plan::{Hindrance, ResourceKey, Selection};
 
 /// Table of a topology that lists pairs of ports.
 const SWITCHING: &str = "switching";
@@ -16,37 +16,27 @@ const SWITCHING: &str = "switching";
 /// Addresses of emulators, by node.
 pub type Agents = BTreeMap<String, IpAddr>;
 
-/// A placed network.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Placement {
-    /// Topology with ports and hosts.
-    pub file: Map<String, Value>,
-    /// Pod and node of each port, in port order.
-    pub ports: Vec<PortPlacement>,
-    /// Address of each node.
-    pub hosts: Vec<HostPlacement>,
-}
-
-/// Places a network. A port keeps its pod from `before` while the pod is selected; otherwise, it
+/// Places a network, without its key. A port keeps its pod from `before` while the pod is selected; otherwise, it
 /// gets the first selected pod by name.
 ///
 /// # Errors
 /// The reason why the network cannot be placed.
 pub fn place(
-    namespace: &str,
-    spec: &NetworkSpec,
+    network: &Network,
     pods: &[PodFacts],
     namespaces: &BTreeMap<String, Labels>,
     agents: &Agents,
     before: &[PortPlacement],
     udp_port: u16,
-) -> Result<Placement, Hindrance> {
+) -> Result<PlacedNetwork, Hindrance> {
+    let ResourceKey { namespace, name } = ResourceKey::of(network);
+    let spec = &network.spec;
     let refused = |error: TopologyError| Hindrance::refused("/topology", error.to_string(), "");
     let mut file = read_topology(&spec.topology).map_err(refused)?;
     let partners = partners(&file);
     check_partners(spec, &file, partners.as_ref())?;
     check_links(&file, spec.ports.len()).map_err(refused)?;
-    let chosen = choose(namespace, spec, pods, namespaces, before)?;
+    let chosen = choose(&namespace, spec, pods, namespaces, before)?;
     let hosts = hosts(&chosen, agents, udp_port)?;
     let mut ports = Map::new();
     for (port, pod) in &chosen {
@@ -75,10 +65,16 @@ pub fn place(
     } else {
         file.remove("underlay");
     }
-    Ok(Placement {
+    Ok(PlacedNetwork {
+        namespace,
+        name,
+        generation: network.metadata.generation.unwrap_or_default(),
+        udp_port,
         file,
-        ports: placement,
         hosts,
+        ports: placement,
+        seed: spec.seed,
+        key: String::new(),
     })
 }
 
@@ -92,8 +88,11 @@ fn choose<'a>(
 ) -> Result<BTreeMap<&'a str, &'a PodFacts>, Hindrance> {
     let mut chosen: BTreeMap<&str, &PodFacts> = BTreeMap::new();
     for (port, selection) in &spec.ports {
-        let selection = Selection::of(namespace, selection)
-            .map_err(|error| Hindrance::refused(&format!("/ports/{port}"), error.reason, ""))?;
+        let selection = Selection::of(namespace, selection).map_err(|hindrance| Hindrance {
+            pointer: Some(format!("/ports/{port}")),
+            remedy: None,
+            ..hindrance
+        })?;
         let fits = |pod: &&PodFacts| {
             !pod.has_ended
                 && !pod.is_host_network
@@ -208,15 +207,17 @@ mod tests {
         spec: &NetworkSpec,
         pods: &[PodFacts],
         before: &[PortPlacement],
-    ) -> Result<Placement, Hindrance> {
+    ) -> Result<PlacedNetwork, Hindrance> {
         let agents = Agents::from([
             ("n0".to_owned(), IpAddr::from([10, 1, 0, 1])),
             ("n1".to_owned(), IpAddr::from([10, 1, 0, 2])),
         ]);
-        place("shop", spec, pods, &BTreeMap::new(), &agents, before, 4801)
+        let mut network = Network::new("wan", spec.clone());
+        network.metadata.namespace = Some("shop".to_owned());
+        place(&network, pods, &BTreeMap::new(), &agents, before, 4801)
     }
 
-    fn placed(pods: &[PodFacts], before: &[PortPlacement]) -> Result<Placement, Hindrance> {
+    fn placed(pods: &[PodFacts], before: &[PortPlacement]) -> Result<PlacedNetwork, Hindrance> {
         place_in_shop(&spec(), pods, before)
     }
 
@@ -290,7 +291,7 @@ mod tests {
         spec
     }
 
-    fn place_one_node(spec: &NetworkSpec) -> Result<Placement, Hindrance> {
+    fn place_one_node(spec: &NetworkSpec) -> Result<PlacedNetwork, Hindrance> {
         let apps = [("a", 1), ("b", 2), ("c", 3), ("d", 4)];
         let pods = apps.map(|(app, last)| pod(app, app, "n0", last));
         place_in_shop(spec, &pods, &[])

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 pub use name::{PREFIX, Part, attachment_name, attachment_seed, network_name, resource_hash};
+pub use peers::Selection;
 use peers::{Ends, Peering};
-pub use peers::{Selection, SelectionError};
 use serde_json::{Value, json};
 pub use timeline::{Timeline, TimelineError, parse_duration};
 
@@ -178,9 +178,7 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
     let here = state.pods.iter().filter(|pod| pod.is_on(&state.node));
     let ends = match Ends::of(&key.namespace, &link.spec) {
         Ok(ends) => ends,
-        Err(error) => {
-            let remedy = "use a label selector operator";
-            let hindrance = Hindrance::refused(error.pointer, error.reason, remedy);
+        Err(hindrance) => {
             link_plan.hindrances.push(hindrance);
             // The selection is unknown, so the link's attachments are kept.
             here.for_each(|pod| plan.keep(&key, pod));

@@ -6,19 +6,9 @@ use std::net::IpAddr;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 
-use super::ClusterState;
+use super::{ClusterState, Hindrance};
 use crate::api::{LinkSpec, PodSelection};
 use crate::facts::{Labels, PodFacts};
-
-/// An invalid selector.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{pointer}: {reason}")]
-pub struct SelectionError {
-    /// JSON pointer (RFC 6901) from `spec` to the selector.
-    pub pointer: &'static str,
-    /// Reason why the selector is invalid.
-    pub reason: String,
-}
 
 /// Selects pods by their labels and those of their namespaces.
 #[derive(Clone, Debug)]
@@ -39,7 +29,7 @@ impl Selection {
     ///
     /// # Errors
     /// If an operator is unknown or has invalid values.
-    pub fn of(namespace: &str, selection: &PodSelection) -> Result<Selection, SelectionError> {
+    pub fn of(namespace: &str, selection: &PodSelection) -> Result<Selection, Hindrance> {
         let pods = Some(&selection.pod_selector);
         let pointers = ["/from/podSelector", "/from/namespaceSelector"];
         Selection::read(namespace, pods, &selection.namespace_selector, pointers)
@@ -49,8 +39,8 @@ impl Selection {
         namespace: &str,
         pods: Option<&LabelSelector>,
         namespaces: &Option<LabelSelector>,
-        [of_pods, of_namespaces]: [&'static str; 2],
-    ) -> Result<Selection, SelectionError> {
+        [of_pods, of_namespaces]: [&str; 2],
+    ) -> Result<Selection, Hindrance> {
         let pods = pods.map(|selector| parse(selector, of_pods)).transpose()?;
         let namespaces = match namespaces {
             None => Namespaces::Own(namespace.to_owned()),
@@ -74,21 +64,18 @@ impl Selection {
     }
 }
 
-fn parse(selector: &LabelSelector, pointer: &'static str) -> Result<Selector, SelectionError> {
+fn parse(selector: &LabelSelector, pointer: &str) -> Result<Selector, Hindrance> {
+    let refused =
+        |reason: String| Hindrance::refused(pointer, reason, "use a label selector operator");
     let empty_values = selector.match_expressions.iter().flatten().find(|one| {
         let needs_values = matches!(one.operator.as_str(), "In" | "NotIn");
         needs_values && one.values.as_ref().is_none_or(Vec::is_empty)
     });
     if let Some(one) = empty_values {
-        return Err(SelectionError {
-            pointer,
-            reason: format!("{} of '{}' needs values", one.operator, one.key),
-        });
+        let reason = format!("{} of '{}' needs values", one.operator, one.key);
+        return Err(refused(reason));
     }
-    Selector::try_from(selector.clone()).map_err(|error| SelectionError {
-        pointer,
-        reason: error.to_string(),
-    })
+    Selector::try_from(selector.clone()).map_err(|error| refused(error.to_string()))
 }
 
 /// The two ends of a link.
@@ -122,7 +109,7 @@ pub(super) enum Peering {
 }
 
 impl Ends {
-    pub fn of(namespace: &str, spec: &LinkSpec) -> Result<Ends, SelectionError> {
+    pub fn of(namespace: &str, spec: &LinkSpec) -> Result<Ends, Hindrance> {
         let from = Selection::of(namespace, &spec.from)?;
         let to = match &spec.to {
             None => OtherEnd::All,

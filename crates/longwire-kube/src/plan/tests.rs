@@ -44,8 +44,26 @@ fn state(node: &str, links: Vec<Link>, pods: Vec<PodFacts>) -> ClusterState {
     }
 }
 
-fn by_label(name: &str, value: &str) -> Value {
-    json!({ "podSelector": { "matchLabels": { name: value } } })
+/// Returns the plan of n0 for a link `x`.
+fn plan_of(spec: Value, pods: impl Into<Vec<PodFacts>>) -> Plan {
+    plan(&state("n0", vec![link("x", spec)], pods.into()))
+}
+
+/// Returns the only hindrance of a plan.
+fn hindrance(plan: &Plan) -> &Hindrance {
+    let mut all = plan.links.values().flat_map(|link| &link.hindrances);
+    let one = all.next().expect("a hindrance");
+    assert_eq!(all.next(), None);
+    one
+}
+
+/// Selects pods by their label `app`.
+fn apps(value: &str) -> Value {
+    json!({ "podSelector": { "matchLabels": { "app": value } } })
+}
+
+fn app(number: u8, node: &str, app: &str) -> PodFacts {
+    pod(number, node, &[("app", app)])
 }
 
 /// Returns the bodies of a plan without their seeds.
@@ -62,39 +80,32 @@ fn bodies(plan: &Plan) -> Vec<Value> {
 
 #[test]
 fn a_link_without_peers_takes_all_traffic() {
-    let slow = link(
-        "slow",
-        json!({ "from": by_label("app", "cart"), "link": { "delay": "40ms" } }),
-    );
-    let pods = vec![
-        pod(1, "n0", &[("app", "cart")]),
-        pod(2, "n0", &[("app", "web")]),
-        pod(3, "n1", &[("app", "cart")]),
+    let slow = json!({ "from": apps("cart"), "link": { "delay": "40ms" } });
+    let pods = [
+        app(1, "n0", "cart"),
+        app(2, "n0", "web"),
+        app(3, "n1", "cart"),
     ];
-    let plan = plan(&state("n0", vec![slow], pods));
+    let plan = plan_of(slow, pods);
     let names: Vec<&String> = plan.attachments.keys().collect();
-    assert_eq!(names, ["kube-shop-slow-uid-1"]);
+    assert_eq!(names, ["kube-shop-x-uid-1"]);
     let expected = json!({
         "target": { "pod": "shop/pod-1" }, "link": { "delay": "40ms" }, "wait": true, "files": false,
     });
     assert_eq!(bodies(&plan), [expected]);
-    let key = ResourceKey::new("shop", "slow");
-    assert_eq!(plan.links[&key].pods, ["shop/pod-1"]);
-    assert_eq!(plan.links[&key].generation, 3);
+    let link = &plan.links[&ResourceKey::new("shop", "x")];
+    assert_eq!(link.pods, ["shop/pod-1"]);
+    assert_eq!(link.generation, 3);
 }
 
 #[test]
 fn each_field_reaches_the_node() {
-    let all = link(
-        "all",
-        json!({
-            "from": by_label("app", "cart"), "to": { "cidrs": ["10.9.0.0/16", "10.8.0.0/16"] },
-            "interface": "eth1", "filter": "tcp", "link": { "up": { "rate": 5 } }, "seed": 7,
-            "priority": 2, "fail": "closed",
-        }),
-    );
-    let pods = vec![pod(1, "n0", &[("app", "cart")])];
-    let plan = plan(&state("n0", vec![all], pods));
+    let all = json!({
+        "from": apps("cart"), "to": { "cidrs": ["10.9.0.0/16", "10.8.0.0/16"] },
+        "interface": "eth1", "filter": "tcp", "link": { "up": { "rate": 5 } }, "seed": 7,
+        "priority": 2, "fail": "closed",
+    });
+    let plan = plan_of(all, [app(1, "n0", "cart")]);
     let expected = json!({
         "target": { "pod": "shop/pod-1" }, "interface": "eth1",
         "to": ["10.8.0.0/16", "10.9.0.0/16"], "filter": "tcp", "link": { "up": { "rate": 5 } },
@@ -108,87 +119,54 @@ fn each_field_reaches_the_node() {
 
 #[test]
 fn peers_without_an_address_never_mean_all_traffic() {
-    let pair = link(
-        "pair",
-        json!({ "from": by_label("app", "cart"), "to": by_label("app", "db") }),
-    );
-    let mut db = pod(2, "n1", &[("app", "db")]);
+    let (mut db, mut ended) = (app(2, "n1", "db"), app(3, "n1", "db"));
     db.addresses.clear();
-    let mut ended = pod(3, "n1", &[("app", "db")]);
     ended.has_ended = true;
-    let pods = vec![pod(1, "n0", &[("app", "cart")]), db, ended];
-    let plan = plan(&state("n0", vec![pair], pods));
+    let pair = json!({ "from": apps("cart"), "to": apps("db") });
+    let plan = plan_of(pair, [app(1, "n0", "cart"), db, ended]);
     assert!(plan.attachments.is_empty());
-    let hindrances: Vec<_> = plan.links.values().flat_map(|l| &l.hindrances).collect();
-    assert_eq!(hindrances.len(), 1);
-    assert_eq!(hindrances[0].reason, Reason::NoPeers);
+    assert_eq!(hindrance(&plan).reason, Reason::NoPeers);
 }
 
 /// Carts on n0 and n1, and a web server on n1.
-fn carts_and_web() -> Vec<PodFacts> {
-    vec![
-        pod(1, "n0", &[("app", "cart")]),
-        pod(2, "n1", &[("app", "cart")]),
-        pod(3, "n1", &[("app", "web")]),
+fn carts_and_web() -> [PodFacts; 3] {
+    [
+        app(1, "n0", "cart"),
+        app(2, "n1", "cart"),
+        app(3, "n1", "web"),
     ]
-}
-
-#[test]
-fn mutual_peers_shape_only_what_they_send() {
-    let mesh = link(
-        "mesh",
-        json!({
-            "from": by_label("app", "cart"),
-            "to": { "podSelector": {} }, "link": { "delay": "40ms" },
-        }),
-    );
-    let plan = plan(&state("n0", vec![mesh], carts_and_web()));
-    let wanted = plan.attachments.iter().map(|(name, wanted)| {
-        let body = &wanted.body;
-        (name.as_str(), &body["to"], body.get("direction"))
-    });
-    let expected = [
-        ("kube-shop-mesh-uid-1", &json!(["10.0.0.3/32"]), None),
-        (
-            "kube-shop-mesh-uid-1-up",
-            &json!(["10.0.0.2/32"]),
-            Some(&json!("up")),
-        ),
-    ];
-    assert_eq!(wanted.collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn options_of_down_are_unused_between_mutual_peers_alone() {
     let is_unused = |link_options: Value, to: Value| {
-        let spec = json!({ "from": by_label("app", "cart"), "to": to, "link": link_options });
-        let plan = plan(&state("n0", vec![link("x", spec)], carts_and_web()));
+        let spec = json!({ "from": apps("cart"), "to": to, "link": link_options });
+        let plan = plan_of(spec, carts_and_web());
         plan.links.values().any(|link| link.is_down_unused)
     };
-    let (all, web) = (json!({ "podSelector": {} }), by_label("app", "web"));
+    let all = json!({ "podSelector": {} });
     let down = json!({ "down": { "delay": "50ms" } });
     assert!(is_unused(down.clone(), all.clone()));
-    assert!(!is_unused(down, web));
+    assert!(!is_unused(down, apps("web")));
     assert!(!is_unused(json!({ "delay": "50ms", "down": {} }), all));
 }
 
 #[test]
 fn host_networks_are_never_touched() {
-    let slow = link("slow", json!({ "from": { "podSelector": {} } }));
     let mut system = pod(1, "n0", &[]);
     system.is_host_network = true;
-    let plan = plan(&state("n0", vec![slow], vec![system]));
+    let plan = plan_of(json!({ "from": { "podSelector": {} } }), [system]);
     assert!(plan.attachments.is_empty());
-    let link = plan.links.values().next().expect("the link has a pod here");
-    assert_eq!(link.hindrances[0].reason, Reason::HostNetwork);
+    assert_eq!(hindrance(&plan).reason, Reason::HostNetwork);
 }
 
 #[test]
 fn invalid_specs_are_refused_with_a_pointer() {
-    let operator = json!({ "podSelector": { "matchExpressions":
-        [{ "key": "app", "operator": "Like", "values": ["x"] }] } });
-    let without = json!({ "podSelector": { "matchExpressions":
-        [{ "key": "app", "operator": "NotIn", "values": [] }] } });
+    let expression = |operator: &str, values: &[&str]| {
+        let one = json!({ "key": "app", "operator": operator, "values": values });
+        json!({ "podSelector": { "matchExpressions": [one] } })
+    };
+    let (operator, without) = (expression("Like", &["x"]), expression("NotIn", &[]));
     let all = json!({ "podSelector": {} });
     for (spec, pointer) in [
         (json!({ "from": operator }), "/from/podSelector"),
@@ -196,14 +174,12 @@ fn invalid_specs_are_refused_with_a_pointer() {
         (json!({ "from": all, "to": operator }), "/to/podSelector"),
         (json!({ "from": all, "scenario": "none" }), "/scenario"),
     ] {
-        let wrong = link("wrong", spec);
-        let pods = vec![pod(1, "n0", &[]), pod(2, "n1", &[])];
-        let plan = plan(&state("n0", vec![wrong], pods));
+        let plan = plan_of(spec, [pod(1, "n0", &[]), pod(2, "n1", &[])]);
         assert!(plan.attachments.is_empty());
         // Attachments created before the spec became invalid are kept.
         let kept: Vec<&String> = plan.kept.keys().collect();
-        assert_eq!(kept, ["kube-shop-wrong-uid-1", "kube-shop-wrong-uid-1-up"]);
-        let hindrance = &plan.links.values().next().expect("it is there").hindrances[0];
+        assert_eq!(kept, ["kube-shop-x-uid-1", "kube-shop-x-uid-1-up"]);
+        let hindrance = hindrance(&plan);
         assert_eq!(hindrance.reason, Reason::Refused);
         assert_eq!(hindrance.pointer.as_deref(), Some(pointer));
     }
@@ -211,12 +187,8 @@ fn invalid_specs_are_refused_with_a_pointer() {
 
 #[test]
 fn a_link_that_is_refused_keeps_those_of_selected_pods_alone() {
-    let wrong = json!({ "from": by_label("app", "cart"), "scenario": "none" });
-    let pods = vec![
-        pod(1, "n0", &[("app", "cart")]),
-        pod(2, "n0", &[("app", "web")]),
-    ];
-    let plan = plan(&state("n0", vec![link("x", wrong)], pods));
+    let wrong = json!({ "from": apps("cart"), "scenario": "none" });
+    let plan = plan_of(wrong, [app(1, "n0", "cart"), app(2, "n0", "web")]);
     assert!(plan.kept.contains_key("kube-shop-x-uid-1"));
     let pods: Vec<&str> = plan.kept.values().map(|kept| kept.pod.as_str()).collect();
     assert_eq!(pods, ["shop/pod-1", "shop/pod-1"]);
@@ -224,24 +196,23 @@ fn a_link_that_is_refused_keeps_those_of_selected_pods_alone() {
 
 #[test]
 fn more_peers_than_a_node_takes_are_refused_with_their_number() {
-    let spec = json!({ "from": by_label("app", "cart"), "to": by_label("app", "db") });
     let peers = |count: usize| {
-        let mut pods = vec![pod(1, "n0", &[("app", "cart")])];
+        let mut pods = vec![app(1, "n0", "cart")];
         pods.extend((0..count).map(|number| {
-            let mut peer = pod(2, "n1", &[("app", "db")]);
+            let mut peer = app(2, "n1", "db");
             peer.uid = format!("peer-{number}");
             let [_, _, high, low] = (number as u32).to_be_bytes();
             peer.addresses = vec![IpAddr::from([10, 1, high, low])];
             peer
         }));
-        plan(&state("n0", vec![link("x", spec.clone())], pods))
+        plan_of(json!({ "from": apps("cart"), "to": apps("db") }), pods)
     };
     let most = &bodies(&peers(PREFIXES_MAX))[0];
     assert_eq!(most["to"].as_array().map(Vec::len), Some(PREFIXES_MAX));
     let more = peers(PREFIXES_MAX + 1);
     assert!(more.attachments.is_empty());
     assert!(more.kept.contains_key("kube-shop-x-uid-1"));
-    let hindrance = &more.links.values().next().expect("it is there").hindrances[0];
+    let hindrance = hindrance(&more);
     assert_eq!(hindrance.reason, Reason::Refused);
     assert_eq!(hindrance.pointer.as_deref(), Some("/to"));
     assert!(hindrance.message.contains("513") && hindrance.remedy.is_some());
@@ -255,8 +226,7 @@ fn namespaces_are_selected_by_their_labels() {
     other.namespace = "other".to_owned();
     let mut unknown = pod(2, "n0", &[]);
     unknown.namespace = "new".to_owned();
-    let pods = vec![other, unknown, pod(3, "n0", &[])];
-    let plan = plan(&state("n0", vec![link("x", spec)], pods));
+    let plan = plan_of(spec, [other, unknown, pod(3, "n0", &[])]);
     let pods: Vec<&str> = plan.attachments.values().map(|w| w.pod.as_str()).collect();
     assert_eq!(pods, ["other/pod-1"]);
 }
@@ -300,11 +270,7 @@ fn some_selector() -> impl Strategy<Value = Value> {
         (key.clone(), value.clone()).prop_map(|(k, v)| json!({ "matchLabels": { k: v } })),
         (key, value, 0..4usize).prop_map(|(key, value, operator)| {
             let operator = ["In", "NotIn", "Exists", "DoesNotExist"][operator];
-            let values = if operator.len() < 6 && operator != "Exists" {
-                json!([value])
-            } else {
-                json!([])
-            };
+            let values = Vec::from_iter(operator.ends_with("In").then_some(value));
             json!({ "matchExpressions":
                 [{ "key": key, "operator": operator, "values": values }] })
         }),
