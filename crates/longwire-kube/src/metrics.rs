@@ -3,8 +3,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http_body_util::Full;
@@ -47,7 +46,7 @@ pub struct Metrics {
     reaction: Histogram,
     leader: Gauge,
     synced: Gauge,
-    turns: Counter<u64, AtomicU64>,
+    turns: Counter,
 }
 
 impl Default for Metrics {
@@ -150,33 +149,25 @@ const CONNECTIONS_MAX: usize = 32;
 /// A process that waits for an API server or its node counts as alive: a restart would not help,
 /// and existing links continue.
 #[derive(Debug)]
-pub struct Health {
-    start: Instant,
-    last_beat_ms: AtomicU64,
-    is_ready: AtomicBool,
-}
+pub struct Health(Mutex<LastRound>);
+
+/// Time of the last round of the main loop, and whether the process is ready.
+type LastRound = (Instant, bool);
 
 impl Default for Health {
     fn default() -> Health {
-        Health {
-            start: Instant::now(),
-            last_beat_ms: AtomicU64::new(0),
-            is_ready: AtomicBool::new(false),
-        }
+        Health(Mutex::new((Instant::now(), false)))
     }
 }
 
 impl Health {
     /// Records a round of the main loop.
     pub fn beat(&self, is_ready: bool) {
-        let passed = self.start.elapsed().as_millis() as u64;
-        self.last_beat_ms.store(passed, Ordering::Relaxed);
-        self.is_ready.store(is_ready, Ordering::Relaxed);
+        *self.last() = (Instant::now(), is_ready);
     }
 
-    fn is_alive(&self) -> bool {
-        let last = Duration::from_millis(self.last_beat_ms.load(Ordering::Relaxed));
-        self.start.elapsed().saturating_sub(last) < SILENCE_MAX
+    fn last(&self) -> MutexGuard<'_, LastRound> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -231,8 +222,8 @@ fn answer(path: &str, metrics: &Metrics, health: &Health) -> Response<Full<Bytes
     };
     let (status, text) = match path {
         "/metrics" => (StatusCode::OK, metrics.text()),
-        "/healthz" => check(health.is_alive()),
-        "/readyz" => check(health.is_ready.load(Ordering::Relaxed)),
+        "/healthz" => check(health.last().0.elapsed() < SILENCE_MAX),
+        "/readyz" => check(health.last().1),
         _ => (StatusCode::NOT_FOUND, "no such path\n".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));

@@ -136,18 +136,17 @@ pub struct Cache<T>(Mutex<Contents<T>>);
 
 #[derive(Debug)]
 struct Contents<T> {
-    objects: BTreeMap<ResourceKey, T>,
+    /// `None` before the first complete list.
+    objects: Option<BTreeMap<ResourceKey, T>>,
     /// Incomplete list.
     incoming: BTreeMap<ResourceKey, T>,
-    is_synced: bool,
 }
 
 impl<T> Default for Cache<T> {
     fn default() -> Cache<T> {
         Cache(Mutex::new(Contents {
-            objects: BTreeMap::new(),
+            objects: None,
             incoming: BTreeMap::new(),
-            is_synced: false,
         }))
     }
 }
@@ -156,19 +155,21 @@ impl<T: Clone + PartialEq> Cache<T> {
     /// Returns all objects ordered by name; `None` before the first complete list.
     pub fn objects(&self) -> Option<Vec<T>> {
         let contents = self.contents();
-        let objects = || contents.objects.values().cloned().collect();
-        contents.is_synced.then(objects)
+        Some(contents.objects.as_ref()?.values().cloned().collect())
     }
 
     /// Applies a watch event. Returns whether visible objects changed.
     pub fn apply(&self, event: Event<(ResourceKey, T)>) -> bool {
         let mut contents = self.contents();
+        // Single changes follow a complete list.
+        let objects = contents.objects.as_mut();
         match event {
-            Event::Apply((key, object)) => {
-                let before = contents.objects.insert(key.clone(), object);
-                before.as_ref() != contents.objects.get(&key)
-            }
-            Event::Delete((key, _)) => contents.objects.remove(&key).is_some(),
+            Event::Apply((key, object)) => objects.is_some_and(|objects| {
+                let is_new = objects.get(&key) != Some(&object);
+                objects.insert(key, object);
+                is_new
+            }),
+            Event::Delete((key, _)) => objects.is_some_and(|it| it.remove(&key).is_some()),
             Event::Init => {
                 contents.incoming.clear();
                 false
@@ -178,11 +179,8 @@ impl<T: Clone + PartialEq> Cache<T> {
                 false
             }
             Event::InitDone => {
-                let objects = std::mem::take(&mut contents.incoming);
-                let is_new = !contents.is_synced || contents.objects != objects;
-                contents.objects = objects;
-                contents.is_synced = true;
-                is_new
+                let objects = Some(std::mem::take(&mut contents.incoming));
+                std::mem::replace(&mut contents.objects, objects) != contents.objects
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Caches of an agent.
 
-use kube::Api;
 use kube::api::ObjectMeta;
+use kube::{Api, Resource};
 
 use crate::api::{Link, Scenario};
 use crate::facts::{Labels, PodFacts, labels_of};
@@ -26,7 +26,7 @@ impl Caches {
         let here = all().fields(&format!("spec.nodeName={node}"));
         Caches {
             links: watcher.start(Api::all(client.clone()), all(), spec_of_link),
-            scenarios: watcher.start(Api::all(client.clone()), all(), spec_of_scenario),
+            scenarios: watcher.start(Api::all(client.clone()), all(), with_identity),
             namespaces: watcher.start(Api::all(client.clone()), all(), labels_of),
             own: watcher.start(Api::all(client.clone()), here, PodFacts::of),
             peers: None,
@@ -59,28 +59,21 @@ impl Caches {
 }
 
 /// Drops the status, so that status changes do not trigger a new plan.
-fn spec_of_link(link: Link) -> Link {
-    Link {
-        metadata: identity(link.metadata),
-        spec: link.spec,
-        status: None,
-    }
+fn spec_of_link(mut link: Link) -> Link {
+    link.status = None;
+    with_identity(link)
 }
 
-fn spec_of_scenario(scenario: Scenario) -> Scenario {
-    Scenario {
-        metadata: identity(scenario.metadata),
-        spec: scenario.spec,
-    }
-}
-
-fn identity(metadata: ObjectMeta) -> ObjectMeta {
-    ObjectMeta {
+/// Drops the metadata that does not affect a plan.
+fn with_identity<K: Resource>(mut object: K) -> K {
+    let metadata = std::mem::take(object.meta_mut());
+    *object.meta_mut() = ObjectMeta {
         name: metadata.name,
         namespace: metadata.namespace,
         uid: metadata.uid,
         generation: metadata.generation,
         deletion_timestamp: metadata.deletion_timestamp,
         ..ObjectMeta::default()
-    }
+    };
+    object
 }

@@ -27,27 +27,8 @@ pub(super) struct Candidate {
     identity: String,
     /// Owner of the lease, once known.
     pub owner: Option<OwnerReference>,
-    seen: Option<SeenLease>,
-}
-
-/// Observed holder, and the time of the last change.
-#[derive(Clone, Debug, PartialEq)]
-struct SeenLease {
-    holder: Option<String>,
-    renewed: Option<MicroTime>,
-    transitions: Option<i32>,
-    since: Instant,
-}
-
-/// Reaction of a candidate to the state of a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
-    /// Another candidate holds the lease.
-    Leave,
-    /// This candidate holds the lease.
-    Renew,
-    /// The lease is free.
-    Take,
+    /// Observed lease, and the time of the last change of its holder, renewal or transitions.
+    seen: Option<(LeaseSpec, Instant)>,
 }
 
 impl Candidate {
@@ -80,7 +61,7 @@ impl Candidate {
         };
         let spec = lease.spec.take().unwrap_or_default();
         self.see(&spec, Instant::now());
-        if self.claim(Instant::now()) == Claim::Leave {
+        if !self.may_hold(Instant::now()) {
             return Ok(false);
         }
         lease.spec = Some(self.spec(Some(&spec)));
@@ -113,31 +94,25 @@ impl Candidate {
     }
 
     fn see(&mut self, spec: &LeaseSpec, now: Instant) {
-        let is_same = self.seen.as_ref().is_some_and(|seen| {
-            seen.holder == spec.holder_identity
-                && seen.renewed == spec.renew_time
-                && seen.transitions == spec.lease_transitions
+        let is_same = self.seen.as_ref().is_some_and(|(seen, _)| {
+            seen.holder_identity == spec.holder_identity
+                && seen.renew_time == spec.renew_time
+                && seen.lease_transitions == spec.lease_transitions
         });
         if !is_same {
-            self.seen = Some(SeenLease {
-                holder: spec.holder_identity.clone(),
-                renewed: spec.renew_time.clone(),
-                transitions: spec.lease_transitions,
-                since: now,
-            });
+            self.seen = Some((spec.clone(), now));
         }
     }
 
-    fn claim(&self, now: Instant) -> Claim {
-        let Some(seen) = &self.seen else {
-            return Claim::Take;
-        };
-        match seen.holder.as_deref() {
-            None | Some("") => Claim::Take,
-            Some(holder) if holder == self.identity => Claim::Renew,
-            Some(_) if now.saturating_duration_since(seen.since) >= DURATION => Claim::Take,
-            Some(_) => Claim::Leave,
-        }
+    /// Returns whether this candidate may renew or take the lease: it holds the lease, or the lease
+    /// is free.
+    fn may_hold(&self, now: Instant) -> bool {
+        self.seen.as_ref().is_none_or(|(seen, since)| {
+            let holder = seen.holder_identity.as_deref().unwrap_or_default();
+            holder.is_empty()
+                || holder == self.identity
+                || now.saturating_duration_since(*since) >= DURATION
+        })
     }
 
     fn spec(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
@@ -183,22 +158,22 @@ mod tests {
         let begin = Instant::now();
         let second = |second| begin + Duration::from_secs(second);
         me.see(&held_by("other", 1), begin);
-        assert_eq!(me.claim(second(14)), Claim::Leave);
-        assert_eq!(me.claim(second(15)), Claim::Take);
+        assert!(!me.may_hold(second(14)));
+        assert!(me.may_hold(second(15)));
         // The holder has renewed the lease, so the time restarts.
         me.see(&held_by("other", 2), second(14));
-        assert_eq!(me.claim(second(28)), Claim::Leave);
+        assert!(!me.may_hold(second(28)));
         me.see(&held_by("other", 2), second(28));
-        assert_eq!(me.claim(second(29)), Claim::Take);
+        assert!(me.may_hold(second(29)));
     }
 
     #[tokio::test]
     async fn a_released_lease_is_free() {
         let mut me = candidate();
         me.see(&held_by("", 1), Instant::now());
-        assert_eq!(me.claim(Instant::now()), Claim::Take);
+        assert!(me.may_hold(Instant::now()));
         me.see(&held_by("me", 2), Instant::now());
-        assert_eq!(me.claim(Instant::now()), Claim::Renew);
+        assert!(me.may_hold(Instant::now()));
     }
 
     #[tokio::test]

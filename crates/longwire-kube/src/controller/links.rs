@@ -27,6 +27,7 @@ pub(super) struct LinkStatuses {
     has_begun: bool,
 }
 
+#[derive(Default)]
 struct SeenLink {
     uid: Option<String>,
     slices: Vec<NodeStatus>,
@@ -91,24 +92,18 @@ impl LinkStatuses {
     ) -> Result<Option<Duration>, kube::Error> {
         let empty = LinkStatus::default();
         let status = link.status.as_ref().unwrap_or(&empty);
-        let uid = link.metadata.uid.clone();
-        let is_seen = self.seen.get(key).is_some_and(|seen| seen.uid == uid);
-        if !is_seen {
+        let seen = self.seen.entry(key.clone()).or_default();
+        if seen.uid != link.metadata.uid {
+            *seen = SeenLink {
+                uid: link.metadata.uid.clone(),
+                ..SeenLink::default()
+            };
             // A link created later starts unattached; a link that predates this controller may have
             // any state.
-            let slices = if self.has_begun {
-                Vec::new()
-            } else {
-                status.nodes.clone()
-            };
-            let seen = SeenLink {
-                uid,
-                slices,
-                written_at: None,
-            };
-            self.seen.insert(key.clone(), seen);
+            if !self.has_begun {
+                seen.slices.clone_from(&status.nodes);
+            }
         }
-        let seen = self.seen.get_mut(key).expect("it was inserted");
         let notices = notices(&seen.slices, &status.nodes);
         seen.slices.clone_from(&status.nodes);
         let wanted = wanted(link, status);

@@ -47,13 +47,10 @@ fn unique_name(key: &ResourceKey, suffix: &str, hash: &str, letters: usize) -> S
 /// Returns the seed of an attachment, which depends on the pod's name. With a common seed, all pods
 /// would lose the same packets.
 pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> u64 {
-    let mut hash = Fnv::default();
-    hash.write(&seed.to_le_bytes());
-    hash.write(&resource_hash(link).to_le_bytes());
-    hash.write(pod.as_bytes());
-    hash.write(&[u8::from(part == Part::Up)]);
+    let (seed, link) = (seed.to_le_bytes(), resource_hash(link).to_le_bytes());
+    let is_up = u8::from(part == Part::Up);
     // Integers in JSON have 53 bits.
-    hash.0 >> 11
+    fnv(&[&seed, &link, pod.as_bytes(), &[is_up]]) >> 11
 }
 
 /// Returns the name of a network on its nodes: `kube-NAMESPACE-NAME`, or a name with a hash.
@@ -64,29 +61,16 @@ pub fn network_name(network: &ResourceKey) -> String {
 
 /// Returns a hash of namespace and name, which must not change between versions.
 pub fn resource_hash(key: &ResourceKey) -> u64 {
-    let mut hash = Fnv::default();
-    hash.write(key.namespace.as_bytes());
-    // Neither name can contain this separator.
-    hash.write(b"/");
-    hash.write(key.name.as_bytes());
-    hash.0
+    // Neither name can contain the separator of a key as text.
+    fnv(&[key.to_string().as_bytes()])
 }
 
-/// FNV-1a hash, 64 bits.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
+/// Returns the 64-bit FNV-1a hash of concatenated texts.
+fn fnv(texts: &[&[u8]]) -> u64 {
+    let bytes = texts.iter().copied().flatten();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
