@@ -174,20 +174,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_lists_all_problems() {
-        let text = r#"{"error":"set.a.rate: no; and 1 more","problems":[
-        {"field":"set.a.rate","reason":"'fast' is not a rate","remedy":"write 5mbit"},
-        {"field":"","reason":"no link fits","remedy":""}]}"#;
-        let body = serde_json::from_str(text).expect("it is JSON");
-        let refused = Refusal { status: 400, body };
-        assert_eq!(
-            refused.to_string(),
-            "refused; nothing was changed:\n  set.a.rate: 'fast' is not a rate; write 5mbit\n  \
-         no link fits"
-        );
-    }
-
-    #[test]
     fn errors_that_a_retry_may_fix_are_not_usage_errors() {
         let of = |status| {
             ClientError::Refused(Refusal {

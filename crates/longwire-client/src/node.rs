@@ -60,16 +60,12 @@ pub struct AttachmentSpec {
     pub wait: bool,
     /// Whether options may name files, by absolute paths; true by default. Send `false` if the
     /// options come from a user who must not read the node's files.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "bool::clone")]
     pub files: bool,
 }
 
 fn yes() -> bool {
     true
-}
-
-fn is_yes(flag: &bool) -> bool {
-    *flag
 }
 
 /// Directions of an attachment.
@@ -235,7 +231,7 @@ pub struct NetworkSpec {
     pub seed: Option<u64>,
     /// Whether the topology may name files and plugins, by absolute paths; true by default. Send
     /// `false` if the topology comes from a user who must not read the node's files.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "bool::clone")]
     pub files: bool,
 }
 

@@ -98,13 +98,16 @@ fn other_servers_are_not_longwire() {
 #[test]
 fn a_refusal_has_all_problems() {
     let refusal = get(vec![
-        b"HTTP/1.1 400 Bad Request\r\ncontent-length: 82\r\n\r\n",
-        br#"{"error":"no","problems":[{"field":"set.a.rate","reason":"bad","remedy":"5mbit"}]}"#,
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        br#"{"error":"set.a.rate: no; and 1 more","problems":[
+        {"field":"set.a.rate","reason":"'fast' is not a rate","remedy":"write 5mbit"},
+        {"field":"","reason":"no link fits","remedy":""}]}"#,
     ]);
     let error = refusal.expect_err("it is refused");
     assert!(error.is_usage());
-    let error = error.to_string();
-    assert!(error.contains("set.a.rate: bad; 5mbit"), "{error}");
+    let problems = "set.a.rate: 'fast' is not a rate; write 5mbit\n  no link fits";
+    let expected = format!("refused; nothing was changed:\n  {problems}");
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

@@ -58,12 +58,13 @@ pub use longwire_client::Address;
 use longwire_network::Controller;
 use serde_json::Value;
 pub use server::Server;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use self::api::{Api, WORK_MAX};
 use self::guard::{Files, Tokens};
 use self::node::{Attachments, NodeApi};
-use self::server::{Admission, Background, Handler, Listener, SlowPool, serve};
+use self::server::{Admission, Background, Handler, Listener, serve, slow_pool};
 use self::state::ApiState;
 use self::view::{View, random_tokens};
 pub use crate::config::{Judge, Judgement, PageFile, ViewConfig};
@@ -76,13 +77,10 @@ pub struct Bound {
     listeners: Vec<Listener>,
     notes: Vec<String>,
     tokens: Tokens,
-    limit: u32,
-    metrics: Detail,
     files: Files,
     /// URLs of the view, if there is one.
     view: Option<ViewUrls>,
-    page: &'static [PageFile],
-    judge: Option<Judge>,
+    config: Config,
 }
 
 /// URLs of a view's page, with tokens.
@@ -142,12 +140,9 @@ pub fn bind(config: &Config) -> Result<Bound, ControlError> {
         listeners,
         notes,
         tokens,
-        limit: config.limit,
-        metrics: config.metrics,
         files,
         view: view.transpose()?,
-        page: config.view.as_ref().map_or(&[][..], |view| view.files),
-        judge: config.judge,
+        config: config.clone(),
     })
 }
 
@@ -257,22 +252,17 @@ impl Bound {
     /// # Errors
     /// [`ControlError::Start`].
     pub fn serve(self, controller: Arc<Controller>) -> Result<Option<Server>, ControlError> {
-        if self.listeners.is_empty() {
-            return Ok(None);
-        }
-        let (stop, stopped) = watch::channel(false);
-        let slow = SlowPool::new()?;
-        let state = Arc::new(ApiState {
-            view: Arc::new(View::new(self.view.is_some(), self.judge)),
-            ..ApiState::new(controller, self.metrics, stopped, slow.handle())
-        });
-        let work = Arc::new(Semaphore::new(WORK_MAX));
-        let api = Arc::new(Api::new(Arc::clone(&state), self.files.clone(), work));
-        let handler: Arc<Handler> =
-            Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
-        let sampling: Background = Box::pin(view::answers::sample(state));
-        self.serve_with(handler, stop, slow, Some(sampling))
-            .map(Some)
+        let view = Arc::new(View::new(self.view.is_some(), self.config.judge));
+        let metrics = self.config.metrics;
+        self.serve_with(|files, stopped, slow| {
+            let state = ApiState::new(controller, metrics, stopped, slow);
+            let state = Arc::new(ApiState { view, ..state });
+            let work = Arc::new(Semaphore::new(WORK_MAX));
+            let api = Arc::new(Api::new(Arc::clone(&state), files, work));
+            let handler: Arc<Handler> =
+                Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
+            (handler, Some(Box::pin(view::answers::sample(state))))
+        })
     }
 
     /// Serves a node until the server is dropped. Returns `None` without addresses.
@@ -283,32 +273,36 @@ impl Bound {
         self,
         attachments: Arc<dyn Attachments>,
     ) -> Result<Option<Server>, ControlError> {
+        self.serve_with(|files, stopped, slow| {
+            let api = Arc::new(NodeApi::new(attachments, files, stopped, slow));
+            let handler: Arc<Handler> =
+                Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
+            (handler, None)
+        })
+    }
+
+    /// Starts a server with the handler that `make` returns, unless there are no addresses.
+    fn serve_with(
+        self,
+        make: impl FnOnce(
+            Files,
+            watch::Receiver<bool>,
+            Handle,
+        ) -> (Arc<Handler>, Option<Background>),
+    ) -> Result<Option<Server>, ControlError> {
         if self.listeners.is_empty() {
             return Ok(None);
         }
         let (stop, stopped) = watch::channel(false);
-        let slow = SlowPool::new()?;
-        let api = NodeApi::new(attachments, self.files.clone(), stopped, slow.handle());
-        let api = Arc::new(api);
-        let handler: Arc<Handler> =
-            Arc::new(move |request, caller| Box::pin(Arc::clone(&api).answer(request, caller)));
-        self.serve_with(handler, stop, slow, None).map(Some)
-    }
-
-    /// Starts a server with a handler.
-    fn serve_with(
-        self,
-        handler: Arc<Handler>,
-        stop: watch::Sender<bool>,
-        slow: SlowPool,
-        background: Option<Background>,
-    ) -> Result<Server, ControlError> {
+        let slow = slow_pool()?;
+        let (handler, background) = make(self.files, stopped, slow.handle().clone());
         let admission = Admission {
             tokens: self.tokens,
-            limit: Limit::new(self.limit),
-            refused: Limit::new(self.limit),
+            limit: Limit::new(self.config.limit),
+            refused: Limit::new(self.config.limit),
         };
-        let site = (admission, self.page);
-        serve(self.listeners, site, handler, (stop, slow), background)
+        let page = self.config.view.map_or(&[][..], |view| view.files);
+        let site = (admission, page);
+        serve(self.listeners, site, handler, (stop, slow), background).map(Some)
     }
 }

@@ -1,6 +1,5 @@
 //! Limits on requests: rate, connections, bodies and time.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -191,20 +190,13 @@ const POLL_PERIOD: Duration = Duration::from_secs(1);
 pub struct SlotTable {
     most: usize,
     started: Instant,
-    taken: Mutex<TakenSlots>,
+    taken: Mutex<Vec<Arc<Slot>>>,
     /// Signals that a slot was freed, or that a connection became idle.
     freed: Notify,
 }
 
-#[derive(Default)]
-struct TakenSlots {
-    next: u64,
-    slots: HashMap<u64, Arc<Slot>>,
-}
-
 /// Slot of a connection.
 pub struct Slot {
-    number: u64,
     places: Arc<SlotTable>,
     /// Time of the last byte in either direction, in nanoseconds since `started`.
     active_ns: AtomicU64,
@@ -219,7 +211,7 @@ pub struct Slot {
 pub struct SlotGuard(pub Arc<Slot>);
 
 /// Marks a request as in progress, which protects its connection from eviction.
-pub struct BusyGuard(Arc<Slot>);
+pub struct BusyGuard(pub Arc<Slot>);
 
 impl SlotTable {
     /// Creates a table with `most` slots.
@@ -245,26 +237,23 @@ impl SlotTable {
 
     fn try_take(self: &Arc<SlotTable>) -> Option<SlotGuard> {
         let mut taken = self.taken();
-        if taken.slots.len() >= self.most {
-            let idle = taken.slots.values().filter(|slot| !slot.is_working());
-            let longest = idle.min_by_key(|slot| slot.active_ns.load(Ordering::Relaxed));
-            let number = longest?.number;
-            taken.slots.remove(&number)?.evicted.notify_one();
+        if taken.len() >= self.most {
+            let idle = (0..taken.len()).filter(|at| !taken[*at].is_working());
+            let longest = idle.min_by_key(|at| taken[*at].active_ns.load(Ordering::Relaxed));
+            taken.remove(longest?).evicted.notify_one();
         }
-        taken.next += 1;
         let slot = Arc::new(Slot {
-            number: taken.next,
             places: Arc::clone(self),
             active_ns: AtomicU64::new(self.now_ns()),
             working: AtomicUsize::new(0),
             evicted: Notify::new(),
             socket: OnceLock::new(),
         });
-        taken.slots.insert(slot.number, Arc::clone(&slot));
+        taken.push(Arc::clone(&slot));
         Some(SlotGuard(slot))
     }
 
-    fn taken(&self) -> MutexGuard<'_, TakenSlots> {
+    fn taken(&self) -> MutexGuard<'_, Vec<Arc<Slot>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -317,17 +306,10 @@ impl Slot {
     }
 }
 
-impl BusyGuard {
-    /// Waits until the client closes its sending direction.
-    pub async fn half_closed(&self) {
-        self.0.half_closed().await;
-    }
-}
-
 impl Drop for SlotGuard {
     fn drop(&mut self) {
         let places = &self.0.places;
-        places.taken().slots.remove(&self.0.number);
+        places.taken().retain(|slot| !Arc::ptr_eq(slot, &self.0));
         places.freed.notify_one();
     }
 }
@@ -457,35 +439,26 @@ mod tests {
         assert_eq!(limit.take_at(Duration::from_secs(u64::MAX)), Ok(()));
     }
 
-    fn number(held: &SlotGuard) -> u64 {
-        held.0.number
-    }
-
     #[test]
     fn the_longest_idle_connection_is_evicted() {
         let places = SlotTable::new(3);
-        let held: Vec<SlotGuard> = (0..3)
-            .map(|_| places.try_take().expect("a place"))
-            .collect();
-        let [first, second, third] = [0, 1, 2].map(|at: usize| number(&held[at]));
-        held[0].0.touch();
-        let working = held[1].0.work();
-        let left = || {
-            let mut left: Vec<u64> = places.taken().slots.keys().copied().collect();
-            left.sort_unstable();
-            left
+        let take = || places.try_take().expect("a place");
+        let [first, second, third] = [(); 3].map(|()| take());
+        first.0.touch();
+        let working = second.0.work();
+        let are_left = |held: [&SlotGuard; 3]| {
+            let taken = places.taken();
+            let same = taken.iter().zip(held).filter(|(slot, held)| Arc::ptr_eq(slot, &held.0));
+            (taken.len(), same.count()) == (3, 3)
         };
         // Evicts the connection that has been idle longest: the third, then the first.
-        let fourth = places.try_take().expect("one gives way");
-        assert_eq!(left(), [first, second, number(&fourth)]);
-        let fifth = places.try_take().expect("one gives way");
-        assert_eq!(left(), [second, number(&fourth), number(&fifth)]);
+        let fourth = take();
+        assert!(are_left([&first, &second, &fourth]));
+        let fifth = take();
+        assert!(are_left([&second, &fourth, &fifth]));
         // Dropping an evicted connection does not free its slot a second time.
-        let (_still_held, gone): (Vec<SlotGuard>, Vec<SlotGuard>) =
-            held.into_iter().partition(|held| number(held) == second);
-        drop(gone);
-        assert_eq!(left(), [second, number(&fourth), number(&fifth)]);
-        assert!(third > first);
+        drop([first, third]);
+        assert!(are_left([&second, &fourth, &fifth]));
         // Connections with a request in progress are not evicted.
         let more = [fourth.0.work(), fifth.0.work()];
         assert!(places.try_take().is_none());

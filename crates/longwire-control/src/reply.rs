@@ -132,43 +132,37 @@ impl Refusal {
         }
     }
 
+    fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Refusal {
+        self.header = Some(Box::new((name, value)));
+        self
+    }
+
     /// 401: missing or wrong token.
     pub fn unknown(error: impl Into<String>) -> Refusal {
-        Refusal {
-            header: Some(Box::new((
-                WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer"),
-            ))),
-            ..Refusal::new(StatusCode::UNAUTHORIZED, error)
-        }
+        let scheme = HeaderValue::from_static("Bearer");
+        Refusal::new(StatusCode::UNAUTHORIZED, error).with_header(WWW_AUTHENTICATE, scheme)
     }
 
     /// 405: the path does not support the method.
     pub fn method(allowed: &[&str]) -> Refusal {
         let allowed = allowed.join(", ");
         let error = format!("this path supports {allowed}");
-        let value = HeaderValue::from_str(&allowed).ok();
-        Refusal {
-            header: value.map(|value| Box::new((ALLOW, value))),
-            ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error)
+        let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error);
+        match HeaderValue::from_str(&allowed) {
+            Ok(allowed) => refusal.with_header(ALLOW, allowed),
+            Err(_) => refusal,
         }
     }
 
     /// 429: rate limit exceeded; `seconds` until the next request.
     pub fn too_many(seconds: u64) -> Refusal {
         let error = "rate limit exceeded (set by --control-limit)";
-        Refusal {
-            header: Some(Box::new((RETRY_AFTER, seconds.into()))),
-            ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, error)
-        }
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, error).with_header(RETRY_AFTER, seconds.into())
     }
 
     /// 503: overload; clients retry after a second.
     pub fn busy(error: impl Into<String>) -> Refusal {
-        Refusal {
-            header: Some(Box::new((RETRY_AFTER, HeaderValue::from(1u16)))),
-            ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)
-        }
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error).with_header(RETRY_AFTER, 1u16.into())
     }
 
     /// Returns the status.

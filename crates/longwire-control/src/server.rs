@@ -21,7 +21,7 @@ use longwire_io::rights::{self, Capability};
 use longwire_runtime::host::{lower_priority, prompt_priority, return_large_blocks};
 use nix::unistd::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
@@ -57,26 +57,17 @@ const GRACE: Duration = Duration::from_millis(300);
 const BLOCKING_MAX: usize = 16;
 const SLOW_MAX: usize = 4;
 
-/// Low-priority threads for long, non-urgent work.
-pub struct SlowPool(Runtime);
-
-impl SlowPool {
-    /// Creates the pool. Threads start on demand.
-    ///
-    /// # Errors
-    /// [`ControlError::Start`].
-    pub fn new() -> Result<SlowPool, ControlError> {
-        let runtime = Builder::new_current_thread()
-            .max_blocking_threads(SLOW_MAX)
-            .thread_name("longwire-ctl-s")
-            .on_thread_start(lower_priority)
-            .build();
-        runtime.map(SlowPool).map_err(ControlError::Start)
-    }
-
-    pub fn handle(&self) -> Handle {
-        self.0.handle().clone()
-    }
+/// Creates the low-priority threads for long, non-urgent work. They start on demand.
+///
+/// # Errors
+/// [`ControlError::Start`].
+pub fn slow_pool() -> Result<Runtime, ControlError> {
+    Builder::new_current_thread()
+        .max_blocking_threads(SLOW_MAX)
+        .thread_name("longwire-ctl-s")
+        .on_thread_start(lower_priority)
+        .build()
+        .map_err(ControlError::Start)
 }
 
 /// Handler of admitted requests.
@@ -123,7 +114,7 @@ pub fn serve(
     listeners: Vec<Listener>,
     (admission, page): (Admission, &'static [PageFile]),
     handler: Arc<Handler>,
-    (stop, slow): (watch::Sender<bool>, SlowPool),
+    (stop, slow): (watch::Sender<bool>, Runtime),
     background: Option<Background>,
 ) -> Result<Server, ControlError> {
     return_large_blocks();
@@ -134,24 +125,17 @@ pub fn serve(
         .build()
         .map_err(ControlError::Start)?;
     let mut names = Vec::new();
-    let mut acceptors = Vec::new();
-    {
-        let _within = runtime.enter();
-        for listener in listeners {
-            acceptors.push(match listener {
-                Listener::Unix(listener, name) => {
-                    names.push(name);
-                    Acceptor::Unix(
-                        tokio::net::UnixListener::from_std(listener)
-                            .map_err(ControlError::Start)?,
-                    )
-                }
-                Listener::Tcp(listener) => Acceptor::Tcp(
-                    tokio::net::TcpListener::from_std(listener).map_err(ControlError::Start)?,
-                ),
-            });
+    let within = runtime.enter();
+    let acceptors = listeners.into_iter().map(|listener| match listener {
+        Listener::Unix(listener, name) => {
+            names.push(name);
+            tokio::net::UnixListener::from_std(listener).map(Acceptor::Unix)
         }
-    }
+        Listener::Tcp(listener) => tokio::net::TcpListener::from_std(listener).map(Acceptor::Tcp),
+    });
+    let acceptors = acceptors.collect::<io::Result<Vec<Acceptor>>>();
+    let acceptors = acceptors.map_err(ControlError::Start)?;
+    drop(within);
     let state = Arc::new(ServerState {
         admission,
         page,
@@ -165,7 +149,7 @@ pub fn serve(
             let _ = rights::give_up(&[Capability::DacOverride]);
             prompt_priority();
             run(runtime, acceptors, &state, background);
-            slow.0.shutdown_background();
+            slow.shutdown_background();
             // Remove the sockets once they are no longer served.
             drop(names);
         })
@@ -178,21 +162,17 @@ pub fn serve(
 
 impl Server {
     /// Stops the server and its streams within a second, and removes its sockets.
-    pub fn stop(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        self.stop.send_replace(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    pub fn stop(self) {
+        drop(self);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -264,21 +244,17 @@ async fn listen(acceptor: Acceptor, state: Arc<ServerState>, open: mpsc::Sender<
             () = ended(&mut stopped) => return,
         };
         let (state, open) = (Arc::clone(&state), open.clone());
-        match accepted {
-            Accepted::Unix(stream) => {
-                tokio::spawn(serve_connection(stream, Peer::Unix, state, held, open));
-            }
-            Accepted::Tcp(stream, peer) => {
-                tokio::spawn(serve_connection(stream, peer, state, held, open));
-            }
-        }
+        tokio::spawn(serve_connection(accepted, state, held, open));
     }
 }
 
-enum Accepted {
-    Unix(tokio::net::UnixStream),
-    Tcp(tokio::net::TcpStream, Peer),
-}
+/// The socket of a connection.
+trait Socket: AsyncRead + AsyncWrite + AsFd + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + AsFd + Send + Unpin> Socket for S {}
+
+/// An accepted connection.
+type Accepted = (Box<dyn Socket>, Peer);
 
 impl Acceptor {
     /// Accepts a connection; `None` if it belongs to another user.
@@ -289,13 +265,13 @@ impl Acceptor {
                 // The socket's mode excludes other users, unless the mode was changed.
                 let peer = stream.peer_cred()?.uid();
                 let may = peer == geteuid().as_raw() || peer == 0;
-                Ok(may.then_some(Accepted::Unix(stream)))
+                Ok(may.then(|| (Box::new(stream) as _, Peer::Unix)))
             }
             Acceptor::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 let local = stream.local_addr()?;
                 stream.set_nodelay(true)?;
-                Ok(Some(Accepted::Tcp(stream, Peer::Tcp(local))))
+                Ok(Some((Box::new(stream), Peer::Tcp(local))))
             }
         }
     }
@@ -303,8 +279,7 @@ impl Acceptor {
 
 /// Serves a connection.
 async fn serve_connection(
-    stream: impl AsyncRead + AsyncWrite + AsFd + Send + Unpin + 'static,
-    peer: Peer,
+    (stream, peer): Accepted,
     state: Arc<ServerState>,
     held: SlotGuard,
     _open: mpsc::Sender<()>,

@@ -140,7 +140,7 @@ pub fn open(watcher: Watcher) -> Response<Body> {
 async fn send_events(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
     let state = Arc::clone(&watcher.state);
     let working = Arc::clone(&watcher.working);
-    let mut half_closed = pin!(working.half_closed());
+    let mut half_closed = pin!(working.0.half_closed());
     let mut stopped = state.stopped.clone();
     let mut ticks = interval(watcher.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -141,58 +141,48 @@ impl Metric {
     /// Writes the values of one run.
     fn write_one(&self, from: &Snapshot, out: &mut MetricEncoder) -> fmt::Result {
         let report = &from.report;
+        let (mut ports, mut links) = (report.ports.iter(), from.links.iter());
+        let mut put = |labels: &[_], value| self.write_value(out, &from.labels(labels), value);
         match self.source {
             Source::Info => Ok(()),
             Source::Run(value) => match from.labels(&[]).as_slice() {
                 [] => out.encode_gauge(&value(from)),
                 labels => out.encode_family(&labels)?.encode_gauge(&value(from)),
             },
-            Source::Switch(value) => self.write_value(out, &from.labels(&[]), value(report)),
+            Source::Switch(value) => put(&[], value(report)),
             Source::SwitchBy(label, values) => {
-                values(report).into_iter().try_for_each(|(name, count)| {
-                    self.write_value(out, &from.labels(&[(label, name)]), count)
-                })
+                let mut values = values(report).into_iter();
+                values.try_for_each(|(name, count)| put(&[(label, name)], count))
             }
             Source::Counter(counter, Scope::Run) => {
-                let value = value(report.counts.counted(), counter);
-                self.write_value(out, &from.labels(&[]), value)
+                put(&[], value(report.counts.counted(), counter))
             }
-            Source::Counter(counter, Scope::Port) => report.ports.iter().try_for_each(|port| {
-                let value = value(port.counted(), counter);
-                self.write_value(out, &from.labels(&[label(port)]), value)
-            }),
-            Source::PortArtifacts => report.ports.iter().try_for_each(|port| {
+            Source::Counter(counter, Scope::Port) => {
+                ports.try_for_each(|port| put(&[label(port)], value(port.counted(), counter)))
+            }
+            Source::PortArtifacts => ports.try_for_each(|port| {
                 let mut artifacts = port.artifacts.iter();
-                artifacts.try_for_each(|(kind, count)| {
-                    self.write_value(out, &from.labels(&[label(port), ("kind", kind)]), *count)
-                })
+                artifacts.try_for_each(|(kind, count)| put(&[label(port), ("kind", kind)], *count))
             }),
             Source::Host(_, value) => {
                 let mut peers = from.hosts.iter().flat_map(|hosts| &hosts.peers);
-                peers.try_for_each(|peer| {
-                    let labels = from.labels(&[("host", peer.name.as_str())]);
-                    self.write_value(out, &labels, value(peer))
-                })
+                peers.try_for_each(|peer| put(&[("host", &peer.name)], value(peer)))
             }
             Source::PortLateness => {
-                let mut ports = report.ports.iter();
                 ports.try_for_each(|port| lateness(out, &from.labels(&[label(port)]), port))
             }
-            Source::Counter(counter, Scope::Link) => from.each_link(|labels, totals| {
-                self.write_value(out, &from.labels(labels), value(totals.counted(), counter))
+            Source::Counter(counter, Scope::Link) => links.try_for_each(|(link, totals)| {
+                put(&labels_of(link), value(totals.counted(), counter))
             }),
-            Source::LinkGauge(value) => from.each_link(|labels, totals| {
-                self.write_value(out, &from.labels(labels), value(totals))
-            }),
-            Source::LinkDrops => from.each_link(|labels, totals| {
+            Source::LinkGauge(value) => {
+                links.try_for_each(|(link, totals)| put(&labels_of(link), value(totals)))
+            }
+            Source::LinkDrops => links.try_for_each(|(link, totals)| {
                 // Omit reasons without drops for individual links: they would be most of the text.
                 let mut drops = totals.drops.iter();
                 drops.try_for_each(|(reason, count)| match count {
-                    0 if !labels.is_empty() => Ok(()),
-                    _ => {
-                        let labels = [labels, &[("reason", reason)]].concat();
-                        self.write_value(out, &from.labels(&labels), count)
-                    }
+                    0 if link.is_some() => Ok(()),
+                    _ => put(&[&*labels_of(link), &[("reason", reason)]].concat(), count),
                 })
             }),
         }
@@ -237,19 +227,13 @@ impl Snapshot {
             .chain(labels.iter().copied())
             .collect()
     }
+}
 
-    /// Visits each link with its labels and counters.
-    fn each_link(
-        &self,
-        mut write: impl FnMut(&[(&str, &str)], &LinkTotals) -> fmt::Result,
-    ) -> fmt::Result {
-        self.links.iter().try_for_each(|(name, totals)| {
-            let labels = name
-                .as_ref()
-                .map(|(name, direction)| [("link", name.as_str()), ("direction", *direction)]);
-            write(labels.as_ref().map_or(&[], |labels| labels), totals)
-        })
-    }
+/// Returns the labels of a link; none for totals.
+fn labels_of<'a>(link: &'a Option<(String, &'static str)>) -> Vec<(&'static str, &'a str)> {
+    let labels = link.iter();
+    let labels = labels.flat_map(|(name, direction)| [("link", &**name), ("direction", direction)]);
+    labels.collect()
 }
 
 fn value(counted: impl Iterator<Item = (&'static Counter, u64)>, of: &Counter) -> u64 {

@@ -1,17 +1,17 @@
 //! API of a node: attachments, each with the control API of its run.
 
-mod document;
+pub(crate) mod document;
 mod networks;
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, io};
 
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use longwire_client::node::{
     ATTACHMENTS, AttachmentList, AttachmentSpec, AttachmentState, AttachmentView, Detached, Health,
-    NETWORKS, NetworkList, NodeOverview,
+    NetworkList, NodeOverview,
 };
 use longwire_network::Controller;
 use longwire_runtime::host::normal_priority;
@@ -61,15 +61,19 @@ pub trait Attachments: Send + Sync {
 }
 
 /// Reason for refusing a request to a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum NodeRefusal {
     /// The request is invalid.
+    #[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<Problem>),
     /// The name or the interface belongs to another attachment.
+    #[error("{0}")]
     Conflict(String),
     /// The target does not exist, or cannot have a link.
+    #[error("{0}")]
     Failed(String),
     /// The node's state cannot be stored.
+    #[error("{reason}")]
     Storage {
         /// Underlying error.
         reason: String,
@@ -85,20 +89,6 @@ impl NodeRefusal {
         NodeRefusal::Storage {
             reason: format!("cannot store {what}; nothing was changed: {error}"),
             is_full: matches!(error.kind(), StorageFull | QuotaExceeded),
-        }
-    }
-}
-
-impl fmt::Display for NodeRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NodeRefusal::Invalid(problems) => {
-                let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
-                write!(f, "{}", problems.join("; "))
-            }
-            NodeRefusal::Conflict(reason)
-            | NodeRefusal::Failed(reason)
-            | NodeRefusal::Storage { reason, .. } => write!(f, "{reason}"),
         }
     }
 }
@@ -179,33 +169,22 @@ enum Resource<'a> {
 }
 
 fn resource(path: &str) -> Option<Resource<'_>> {
-    let below = |parent: &str| path.strip_prefix(parent)?.strip_prefix('/');
-    match path {
-        "/v1" => Some(Resource::Node),
-        "/v1/health" => Some(Resource::Health),
-        "/v1/openapi.json" => Some(Resource::Document),
-        "/metrics" => Some(Resource::Metrics),
-        ATTACHMENTS => Some(Resource::All),
-        NETWORKS => Some(Resource::Networks),
-        _ => match (below(ATTACHMENTS), below(NETWORKS)) {
-            (Some(rest), _) => named(rest, Resource::One, Resource::Run),
-            (_, Some(rest)) => named(rest, Resource::Network, Resource::NetworkRun),
-            _ => None,
-        },
+    let segments: Vec<&str> = path.splitn(5, '/').collect();
+    if segments.iter().skip(1).any(|segment| segment.is_empty()) {
+        return None;
     }
-}
-
-/// Splits a name from the path below it.
-fn named<'a>(
-    rest: &'a str,
-    one: impl Fn(&'a str) -> Resource<'a>,
-    run: impl Fn(&'a str, &'a str) -> Resource<'a>,
-) -> Option<Resource<'a>> {
-    match rest.split_once('/') {
-        None if rest.is_empty() => None,
-        None => Some(one(rest)),
-        Some((name, rest)) if !name.is_empty() && !rest.is_empty() => Some(run(name, rest)),
-        Some(_) => None,
+    match segments[..] {
+        ["", "v1"] => Some(Resource::Node),
+        ["", "v1", "health"] => Some(Resource::Health),
+        ["", "v1", "openapi.json"] => Some(Resource::Document),
+        ["", "metrics"] => Some(Resource::Metrics),
+        ["", "v1", "attachments"] => Some(Resource::All),
+        ["", "v1", "attachments", name] => Some(Resource::One(name)),
+        ["", "v1", "attachments", name, rest] => Some(Resource::Run(name, rest)),
+        ["", "v1", "networks"] => Some(Resource::Networks),
+        ["", "v1", "networks", name] => Some(Resource::Network(name)),
+        ["", "v1", "networks", name, rest] => Some(Resource::NetworkRun(name, rest)),
+        _ => None,
     }
 }
 
@@ -237,23 +216,15 @@ impl NodeApi {
         let path = request.uri().path().to_owned();
         let resource = resource(&path)
             .ok_or_else(|| Refusal::missing("no such path; GET /v1/openapi.json lists all"))?;
-        match resource {
+        let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
+        let reply = match resource {
             Resource::Run(name, rest) => return self.in_run(name, rest, request, caller).await,
             Resource::NetworkRun(name, rest) => {
                 return self.in_network(name, rest, request, caller).await;
             }
-            _ => {}
-        }
-        let takes: &[&str] = match resource {
-            Resource::One(_) | Resource::Network(_) => &["GET", "PUT", "DELETE"],
-            _ => &["GET"],
-        };
-        let is_head = request.method() == Method::HEAD;
-        if !is_head && !takes.contains(&request.method().as_str()) {
-            return Err(Refusal::method(takes));
-        }
-        let reply = match resource {
             Resource::One(name) => self.of_one(name, request, &caller, ATTACHMENT).await?,
+            Resource::Network(name) => self.of_one(name, request, &caller, NETWORK).await?,
+            _ if !is_reading => return Err(Refusal::method(&["GET"])),
             Resource::Health => Reply::json(&Health {
                 status: "ok".to_owned(),
             })?,
@@ -262,25 +233,9 @@ impl NodeApi {
                 let accepts = accepted(request.headers());
                 self.work(move |node| node.metrics(&accepts)).await?
             }
-            Resource::All => {
-                let list = |node: &NodeApi| {
-                    Reply::json(&AttachmentList {
-                        attachments: node.attachments.list(),
-                    })
-                };
-                self.work(list).await?
-            }
-            Resource::Networks => {
-                let list = |node: &NodeApi| {
-                    let networks = node.networks()?.list();
-                    Reply::json(&NetworkList { networks })
-                };
-                self.work(list).await?
-            }
-            Resource::Network(name) => self.of_one(name, request, &caller, NETWORK).await?,
-            Resource::Node | Resource::Run(..) | Resource::NetworkRun(..) => {
-                self.work(NodeApi::overview).await?
-            }
+            Resource::All => self.work(NodeApi::all_attachments).await?,
+            Resource::Networks => self.work(NodeApi::all_networks).await?,
+            Resource::Node => self.work(NodeApi::overview).await?,
         };
         Ok(reply.into_response())
     }
@@ -298,34 +253,29 @@ impl NodeApi {
         kind: Handlers<S, V, R>,
     ) -> Result<Reply, Refusal> {
         let name = name.to_owned();
-        let Handlers {
-            example,
-            get,
-            put,
-            remove,
-        } = kind;
-        if !matches!(*request.method(), Method::PUT | Method::DELETE) {
-            return self.work(move |node| Reply::json(&get(node, &name)?)).await;
+        match *request.method() {
+            Method::GET | Method::HEAD => {
+                let get = move |node: &NodeApi| Reply::json(&(kind.get)(node, &name)?);
+                return self.work(get).await;
+            }
+            Method::PUT | Method::DELETE => may_attach(caller)?,
+            _ => return Err(Refusal::method(&["GET", "PUT", "DELETE"])),
         }
-        may_attach(caller)?;
         if request.method() == Method::DELETE {
-            let work = move |node: &NodeApi| Reply::json(&remove(node, &name)?);
-            return self.work(work).await;
+            let remove = move |node: &NodeApi| Reply::json(&(kind.remove)(node, &name)?);
+            return self.work(remove).await;
         }
         let body = self.bodies.read(request.into_body()).await?;
         self.work(move |node| {
-            let spec = S::deserialize(&parse_body(&body.bytes)?)
-                .map_err(|error| Refusal::bad(format!("the body is not {example}: {error}")))?;
-            let (is_new, view) = put(node, &name, &spec)?;
-            let status = if is_new {
-                StatusCode::CREATED
-            } else {
-                StatusCode::OK
-            };
-            Ok(Reply {
-                status,
-                ..Reply::json(&view)?
-            })
+            let spec = S::deserialize(&parse_body(&body.bytes)?).map_err(|error| {
+                Refusal::bad(format!("the body is not {}: {error}", kind.example))
+            })?;
+            let (is_new, view) = (kind.put)(node, &name, &spec)?;
+            let mut reply = Reply::json(&view)?;
+            if is_new {
+                reply.status = StatusCode::CREATED;
+            }
+            Ok(reply)
         })
         .await
     }
@@ -342,6 +292,16 @@ impl NodeApi {
             work(&self)
         });
         worked.await.unwrap_or_else(|_| Err(fault()))
+    }
+
+    fn all_attachments(&self) -> Result<Reply, Refusal> {
+        let attachments = self.attachments.list();
+        Reply::json(&AttachmentList { attachments })
+    }
+
+    fn all_networks(&self) -> Result<Reply, Refusal> {
+        let networks = self.networks()?.list();
+        Reply::json(&NetworkList { networks })
     }
 
     fn overview(&self) -> Result<Reply, Refusal> {

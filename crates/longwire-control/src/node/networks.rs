@@ -54,14 +54,11 @@ pub trait Networks: Send + Sync {
     fn last_report(&self, name: &str) -> Option<Value>;
 }
 
-/// Permit for a relayed request, which also protects its connection from eviction.
-pub(super) struct RelayPermit {
-    pub _place: OwnedSemaphorePermit,
-    pub _working: BusyGuard,
-}
+/// Permit for a relayed request, with the protection of its connection from eviction.
+type RelayPermit = (OwnedSemaphorePermit, BusyGuard);
 
 /// Relays a request to a run's control socket. Holds the permit until the end of the response.
-pub(super) async fn relay(
+async fn relay(
     socket: &Path,
     target: Uri,
     mut request: Request<Incoming>,
@@ -151,28 +148,18 @@ impl NodeApi {
                 Work::Stream(_) => stream::take_permit(&self.streams)?,
                 _ => take_permit(&self.work)?,
             };
-            let held = RelayPermit {
-                _place: place,
-                _working: caller.slot.work(),
-            };
+            let held = (place, caller.slot.work());
             return relay(&socket, target(&path, &request)?, request, held).await;
         }
         let (name, is_report) = (name.to_owned(), is_reading && rest == "report");
         let reply = self.work(move |_| {
-            let report = networks.last_report(&name).filter(|_| is_report);
-            let view = || networks.get(&name).ok_or_else(|| missing(&name));
-            match report {
-                Some(report) => Reply::json(&report),
-                None => Err(Refusal::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    format!(
-                        "the network is not running: {}",
-                        view()?
-                            .reason
-                            .unwrap_or_else(|| "it is starting".to_owned())
-                    ),
-                )),
+            if let Some(report) = networks.last_report(&name).filter(|_| is_report) {
+                return Reply::json(&report);
             }
+            let view = networks.get(&name).ok_or_else(|| missing(&name))?;
+            let reason = view.reason.as_deref().unwrap_or("it is starting");
+            let error = format!("the network is not running: {reason}");
+            Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error))
         });
         Ok(reply.await?.into_response())
     }

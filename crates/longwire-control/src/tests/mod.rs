@@ -15,10 +15,9 @@ use std::time::{Duration, Instant};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use longwire_testbed::support::Folder;
-use tokio::sync::watch;
 
 use super::reply::{JSON, Reply};
-use super::server::{Handler, Server, SlowPool};
+use super::server::{Handler, Server};
 use super::{Address, Config, bind};
 
 /// Creates a file with this mode.
@@ -75,10 +74,9 @@ fn serve(args: &Config) -> (Server, Option<String>) {
     let tcp = bound.notes().iter();
     let tcp = tcp.filter_map(|note| note.strip_prefix("control: tcp:"));
     let tcp = tcp.map(str::to_owned).next();
-    let (stop, _) = watch::channel(false);
-    let slow = SlowPool::new().unwrap_or_else(|error| panic!("{error}"));
-    let server = bound.serve_with(handler, stop, slow, None);
-    (server.unwrap_or_else(|error| panic!("{error}")), tcp)
+    let server = bound.serve_with(|_, _, _| (handler, None));
+    let server = server.unwrap_or_else(|error| panic!("{error}"));
+    (server.expect("it has an address"), tcp)
 }
 
 /// Sends a request with these header lines; returns the whole response.
@@ -129,12 +127,7 @@ fn a_unix_socket_is_private_and_removed() {
     let taken = began.elapsed();
     assert!(taken < Duration::from_secs(1), "{taken:?}");
     assert!(!path.exists());
-}
-
-#[test]
-fn live_sockets_are_kept_and_stale_ones_replaced() {
-    let folder = Folder::new();
-    let path = socket(&folder);
+    // A live socket is kept, and a stale one replaced.
     let (server, _) = serve(&unix(&path));
     let why = refused(&unix(&path));
     assert!(why.contains("another program is listening on it"), "{why}");

@@ -93,13 +93,9 @@ impl History {
         });
         if all && controller.direction_count() <= KEPT {
             for direction in controller.directions() {
-                if !self
-                    .recorded
-                    .iter()
-                    .any(|recorded| recorded.direction.id == direction.id)
-                {
-                    self.recorded
-                        .push(Recorded::new(direction, controller.elapsed()));
+                if !before.contains(&direction.id) {
+                    let recorded = Recorded::new(direction, controller.elapsed());
+                    self.recorded.push(recorded);
                 }
             }
         }
@@ -329,13 +325,13 @@ impl Columns {
         self.packets_out_per_s.push(rate(sample.packets_out));
         self.rate_bits_per_s.push(sample.rate);
         self.queued_frames.push(sample.queued);
-        let of = |part: fn(&longwire_runtime::counters::DelayQuantiles) -> Nanos| {
-            sample.delays.as_ref().map(|delays| micros(part(delays)))
-        };
-        self.delay_p50_us.push(of(|delays| delays.total[0]));
-        self.delay_p99_us.push(of(|delays| delays.total[1]));
-        self.queueing_p50_us.push(of(|delays| delays.queueing[0]));
-        self.queueing_p99_us.push(of(|delays| delays.queueing[1]));
+        let delays = sample.delays.as_ref();
+        let total = |at: usize| delays.map(|delays| micros(delays.total[at]));
+        let queueing = |at: usize| delays.map(|delays| micros(delays.queueing[at]));
+        self.delay_p50_us.push(total(0));
+        self.delay_p99_us.push(total(1));
+        self.queueing_p50_us.push(queueing(0));
+        self.queueing_p99_us.push(queueing(1));
         self.marks_per_s.push(rate(sample.marks.into()));
         self.late.push(sample.late);
         for (reason, count) in &sample.drops {
