@@ -67,12 +67,10 @@ impl Node {
 
     /// Removes a link if it exists.
     pub fn delete(&mut self, name: &str) -> Result<(), NodeError> {
-        match self.client.delete(&path(name)) {
-            Ok(_) => Ok(()),
-            Err(error) => match self.error(error) {
-                NodeError::Refused(404, _) => Ok(()),
-                error => Err(error),
-            },
+        let response = self.client.delete(&path(name));
+        match response.map_err(|error| self.error(error)) {
+            Ok(_) | Err(NodeError::Refused(404, _)) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 

@@ -134,7 +134,7 @@ impl Node {
             restoring: AtomicUsize::new(stored.len()),
         });
         for problem in strange {
-            shared.notify(&Notice::Store { problem });
+            shared.report(problem);
         }
         let pool = Arc::new(Pool::new()?);
         pool.run_all(stored.into_iter().map(|stored| {
@@ -264,6 +264,11 @@ impl NodeShared {
 
     fn notify(&self, notice: &Notice) {
         (self.config.notify)(notice);
+    }
+
+    /// Reports a problem with a file.
+    fn report(&self, problem: String) {
+        self.notify(&Notice::Store { problem });
     }
 
     /// Creates or changes an attachment.
@@ -412,8 +417,7 @@ impl NodeShared {
     /// Opens interfaces that an earlier node left closed.
     fn open(&self, name: &str, facts: &Facts) {
         if let Err(error) = facts.open_others(&[]) {
-            let problem = format!("'{name}' stays closed: {error}");
-            self.notify(&Notice::Store { problem });
+            self.report(format!("'{name}' stays closed: {error}"));
         }
     }
 
@@ -441,8 +445,7 @@ impl NodeShared {
             self.open(name, &facts);
         }
         if let Err(error) = self.store.remove(name) {
-            let problem = format!("cannot remove '{name}': {error}");
-            self.notify(&Notice::Store { problem });
+            self.report(format!("cannot remove '{name}': {error}"));
         }
         self.entries().remove(name);
         let mut detached = link.map_or_else(Detached::default, |link| self.end(name, link));
@@ -455,21 +458,25 @@ impl NodeShared {
         let request = match AttachmentRequest::read(&stored.spec) {
             Ok(request) => request,
             Err(error) => {
-                let problem = format!(
+                return self.report(format!(
                     "cannot attach '{}' again; remove or recreate it: {error}",
                     stored.name
-                );
-                self.notify(&Notice::Store { problem });
-                return;
+                ));
             }
         };
         let entry = Arc::new(Entry::new(stored.name.clone(), request, stored.facts));
         let _turn = entry.take_turn();
         self.entries().insert(stored.name, Arc::clone(&entry));
-        match self.attach(&entry) {
+        self.attach_again(&entry);
+    }
+
+    /// Attaches the links of an attachment, or waits for its target. The caller has locked the
+    /// entry.
+    fn attach_again(&self, entry: &Entry) {
+        match self.attach(entry) {
             // The target may have changed, and the next node needs the new facts.
-            Ok(()) => self.keep(&entry),
-            Err(failure) => self.wait_for(&entry, &failure),
+            Ok(()) => self.keep(entry),
+            Err(failure) => self.wait_for(entry, &failure),
         }
     }
 
@@ -558,15 +565,12 @@ impl NodeShared {
         if let Some(link) = gone {
             self.end(&entry.name, link);
         }
-        {
+        let needs_link = {
             let state = entry.state();
-            if state.removed || state.link.is_some() {
-                return;
-            }
-        }
-        match self.attach(entry) {
-            Ok(()) => self.keep(entry),
-            Err(failure) => self.wait_for(entry, &failure),
+            !state.removed && state.link.is_none()
+        };
+        if needs_link {
+            self.attach_again(entry);
         }
     }
 
@@ -602,8 +606,7 @@ impl NodeShared {
     fn keep(&self, entry: &Entry) {
         let request = entry.state().request.clone();
         if let Err(error) = self.store(entry, &request) {
-            let problem = format!("cannot store '{}': {error}", entry.name);
-            self.notify(&Notice::Store { problem });
+            self.report(format!("cannot store '{}': {error}", entry.name));
         }
     }
 }

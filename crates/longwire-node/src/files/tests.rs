@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use longwire_control::node::NodeRefusal;
-use longwire_testbed::support::{FileOption, Folder, compile_plugin};
+use longwire_testbed::support::{FileOption, Folder, compile_plugin, rows};
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::stat::Mode;
@@ -71,64 +71,41 @@ impl Trap {
     }
 }
 
-/// Name of a request field, and a function that sends a request with a value in that field.
-type Entry = (
-    &'static str,
-    fn(&str, &str, bool) -> Result<(), NodeRefusal>,
-);
-
-/// All request fields for link options.
-const OPTIONS: &[Entry] = &[
-    ("attachment", |option, text, files| {
-        attach(json!({ option: text }), files)
-    }),
-    ("attachment, one direction", |option, text, files| {
-        attach(json!({ "down": { option: text } }), files)
-    }),
-    ("attachment, a list", |option, text, files| {
-        attach(json!({ option: [text] }), files)
-    }),
-    ("link of a network", |option, text, files| {
-        network(json!({ "link": [{ "name": "x", option: text }] }), files)
-    }),
-    ("direction of a link", |option, text, files| {
-        let link = json!({ "name": "x", "up": { option: text } });
-        network(json!({ "link": [link] }), files)
-    }),
-    ("defaults", |option, text, files| {
-        network(json!({ "defaults": { option: text } }), files)
-    }),
-    ("template", |option, text, files| {
-        network(json!({ "templates": { "t": { option: text } } }), files)
-    }),
-    ("event", |option, text, files| {
-        let event = json!({ "time": "1s", "set": { "x": { option: text } } });
-        let link = json!({ "name": "x", "match": "in-port=a" });
-        network(json!({ "link": [link], "at": [event] }), files)
-    }),
-];
+/// All request fields for link options: name, kind of request, and the request.
+const OPTIONS: &str = r#"
+    attachment | attach | { "OPTION": "TEXT" }
+    attachment, one direction | attach | { "down": { "OPTION": "TEXT" } }
+    attachment, a list | attach | { "OPTION": ["TEXT"] }
+    link of a network | network | { "link": [{ "name": "x", "OPTION": "TEXT" }] }
+    direction of a link | network | { "link": [{ "name": "x", "up": { "OPTION": "TEXT" } }] }
+    defaults | network | { "defaults": { "OPTION": "TEXT" } }
+    template | network | { "templates": { "t": { "OPTION": "TEXT" } } }
+    event | network | { "link": [{ "name": "x", "match": "in-port=a" }], "at": [{ "time": "1s", "set": { "x": { "OPTION": "TEXT" } } }] }
+"#;
 
 /// All remaining request fields for paths.
-const PATHS: &[Entry] = &[
-    ("csv", |_, path, files| {
-        network(json!({ "link": [{ "csv": path }] }), files)
-    }),
-    ("key", |_, path, files| {
-        let host = |name: &str, port: &str, address: &str| json!({ "name": name, "ports": [port], "address": address });
-        let hosts = [host("h", "a", "192.0.2.1"), host("i", "b", "192.0.2.2")];
-        let link = json!({ "name": "x", "match": "in-port=a" });
-        let file = json!({ "underlay": { "key": path }, "host": hosts, "link": [link] });
-        network(file, files)
-    }),
-    ("capture to read", |_, path, files| {
-        let ports = json!({ "a": format!("pcap:{path}"), "b": "null" });
-        network(json!({ "ports": ports }), files)
-    }),
-    ("capture to write", |_, path, files| {
-        let ports = json!({ "a": format!("pcap:out={path}"), "b": "null" });
-        network(json!({ "ports": ports }), files)
-    }),
-];
+const PATHS: &str = r#"
+    csv | network | { "link": [{ "csv": "TEXT" }] }
+    key | network | { "underlay": { "key": "TEXT" }, "link": [{ "name": "x", "match": "in-port=a" }], "host": [{ "name": "h", "ports": ["a"], "address": "192.0.2.1" }, { "name": "i", "ports": ["b"], "address": "192.0.2.2" }] }
+    capture to read | network | { "ports": { "a": "pcap:TEXT", "b": "null" } }
+    capture to write | network | { "ports": { "a": "pcap:out=TEXT", "b": "null" } }
+"#;
+
+/// Sends a request with this option and text.
+fn enter(
+    (kind, request): (&str, &str),
+    (option, text): (&str, &str),
+    files: bool,
+) -> Result<(), NodeRefusal> {
+    let text = json!(text).to_string();
+    let request = request.replace("OPTION", option);
+    let request = request.replace("TEXT", &text[1..text.len() - 1]);
+    let request = serde_json::from_str(&request).expect("JSON");
+    match kind {
+        "attach" => attach(request, files),
+        _ => network(request, files),
+    }
+}
 
 /// Returns whether a field accepts an option: presets cover both directions, and not every option
 /// accepts a list.
@@ -181,17 +158,15 @@ fn refused_paths_are_not_looked_up() {
             assert!(!answer.contains("root:"), "{at}: {answer}");
         };
         for path in paths {
-            for (at, enter) in OPTIONS {
-                for option in &options {
-                    if !takes(at, option) {
-                        continue;
-                    }
+            for [at, kind, request] in rows(OPTIONS) {
+                for option in options.iter().filter(|option| takes(at, option)) {
                     let text = option.text(path, trap.folder.path());
-                    refusal(&text, enter(option.option, &text, files), at);
+                    let given = (option.option, text.as_str());
+                    refusal(&text, enter((kind, request), given, files), at);
                 }
             }
-            for (at, enter) in PATHS {
-                refusal(path, enter("", path, files), at);
+            for [at, kind, request] in rows(PATHS) {
+                refusal(path, enter((kind, request), ("", path), files), at);
             }
         }
     }
@@ -218,14 +193,14 @@ fn refused_paths_are_not_looked_up() {
 fn permitted_files_are_not_quoted() {
     let trap = Trap::new();
     let [secret, fifo, missing, _] = trap.absolute();
-    for (at, enter) in OPTIONS {
+    for [at, kind, request] in rows(OPTIONS) {
         for option in FileOption::all() {
             if !takes(at, &option) {
                 continue;
             }
             let enter = |path: &str| {
                 let text = option.text(path, trap.folder.path());
-                let read = enter(option.option, &text, true);
+                let read = enter((kind, request), (option.option, &text), true);
                 read.map_err(|refused| format!("{at}: {text}: {refused}"))
             };
             for path in [&fifo, &missing] {

@@ -5,17 +5,16 @@ mod request;
 mod supervisor;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 pub use files::NetworkFiles;
-use files::StagedNetwork;
 use longwire_capture::state_file;
-use longwire_client::node::{NetworkEnded, NetworkSpec, NetworkState, NetworkView};
+use longwire_client::node::{NetworkEnded, NetworkSpec, NetworkView};
 use longwire_control::node::{Networks, NodeRefusal};
-use longwire_control::responses::problem_body;
 pub(crate) use request::NetworkRequest;
 use serde_json::Value;
 use supervisor::Supervisor;
@@ -97,13 +96,12 @@ impl Drop for NodeNetworks {
 impl Networks for NodeNetworks {
     fn list(&self) -> Vec<NetworkView> {
         let running = self.shared.running();
-        let views = running.iter();
-        views.map(|(name, network)| network.view(name)).collect()
+        running.values().map(RunningNetwork::view).collect()
     }
 
     fn get(&self, name: &str) -> Option<NetworkView> {
         let running = self.shared.running();
-        running.get(name).map(|network| network.view(name))
+        running.get(name).map(RunningNetwork::view)
     }
 
     fn put(&self, name: &str, spec: &NetworkSpec) -> Result<(bool, NetworkView), NodeRefusal> {
@@ -123,7 +121,7 @@ impl Networks for NodeNetworks {
     fn socket(&self, name: &str) -> Option<PathBuf> {
         let running = self.shared.running();
         // Before this state, the socket accepts connections, but requests get no response.
-        let is_running = running.get(name)?.supervisor.state().state == NetworkState::Running;
+        let is_running = running.get(name)?.supervisor.view().is_running();
         is_running.then(|| self.shared.files(name).socket())
     }
 
@@ -155,14 +153,10 @@ impl NetworksShared {
             };
             let files = self.files(&name);
             state_file::sweep(files.directory());
-            let begun = files
-                .read()
-                .map_err(|error| error.to_string())
-                .and_then(|spec| {
-                    let begun = NetworkRequest::read(&spec).and_then(|it| self.begin(&name, it));
-                    begun.map_err(|error| error.to_string())
-                });
-            if let Err(error) = begun {
+            let begin = || -> Result<(), Box<dyn Error>> {
+                Ok(self.begin(&name, NetworkRequest::read(&files.read()?)?)?)
+            };
+            if let Err(error) = begin() {
                 let sentence = format!("cannot be restarted; remove it: {error}");
                 (self.notify)(&name, sentence);
             }
@@ -177,7 +171,7 @@ impl NetworksShared {
             let running = self.running();
             let network = running.get(name);
             if let Some(network) = network.filter(|old| old.supervisor.request.spec == *spec) {
-                return Ok((false, network.view(name)));
+                return Ok((false, network.view()));
             }
             (network.is_some(), running.len())
         };
@@ -196,7 +190,7 @@ impl NetworksShared {
             self.resume(name, before);
             return Err(refusal);
         }
-        let view = self.running().get(name).map(|network| network.view(name));
+        let view = self.running().get(name).map(RunningNetwork::view);
         let fault = || NodeRefusal::Failed("the network ended immediately".to_owned());
         Ok((!old, view.ok_or_else(fault)?))
     }
@@ -204,27 +198,26 @@ impl NetworksShared {
     /// Restarts the previous network after a request has failed.
     fn resume(&self, name: &str, before: Option<NetworkRequest>) {
         let files = self.files(name);
-        let resumed = match before {
-            Some(before) => files
-                .stage(&before)
-                .and_then(StagedNetwork::commit)
-                .map_err(|error| error.to_string())
-                .and_then(|()| self.begin(name, before).map_err(|error| error.to_string())),
-            None => files.remove().map_err(|error| error.to_string()),
+        let resume = || -> Result<(), Box<dyn Error>> {
+            let Some(before) = before else {
+                return Ok(files.remove()?);
+            };
+            files.stage(&before)?.commit()?;
+            Ok(self.begin(name, before)?)
         };
-        if let Err(error) = resumed {
+        if let Err(error) = resume() {
             (self.notify)(name, format!("ended and cannot be restarted: {error}"));
         }
     }
 
     /// Starts the supervisor of a network whose files have been written.
     fn begin(&self, name: &str, request: NetworkRequest) -> Result<(), NodeRefusal> {
-        let (notify, owned) = (Arc::clone(&self.notify), name.to_owned());
         let supervisor = Arc::new(Supervisor::new(
+            name,
             request,
             self.files(name),
             Arc::clone(&self.command),
-            Arc::new(move |sentence| notify(&owned, sentence)),
+            Arc::clone(&self.notify),
         ));
         let supervised = Arc::clone(&supervisor);
         let thread = thread::Builder::new().name("longwire-network".to_owned());
@@ -257,22 +250,8 @@ impl NetworksShared {
 }
 
 impl RunningNetwork {
-    fn view(&self, name: &str) -> NetworkView {
-        let request = &self.supervisor.request;
-        let state = self.supervisor.state().clone();
-        NetworkView {
-            name: name.to_owned(),
-            state: state.state,
-            reason: state.reason,
-            pid: state.pid,
-            since_unix: state.since_unix,
-            restarts: state.restarts,
-            spec: NetworkSpec {
-                key: None,
-                ..request.spec.clone()
-            },
-            warnings: request.warnings.iter().cloned().map(problem_body).collect(),
-        }
+    fn view(&self) -> NetworkView {
+        self.supervisor.view().clone()
     }
 }
 

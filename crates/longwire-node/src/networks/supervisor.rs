@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use longwire_client::node::NetworkState;
+use longwire_client::node::{NetworkSpec, NetworkState, NetworkView};
 use longwire_client::{Address, Client};
+use longwire_control::responses::problem_body;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::Notify;
 use super::files::NetworkFiles;
 use super::request::NetworkRequest;
 
@@ -41,51 +43,54 @@ const ENDING: Duration = Duration::from_secs(8);
 /// Time limit for the response that proves that the network is running.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// State of a network's process.
-#[derive(Clone, Debug)]
-pub(super) struct ProcessState {
-    pub state: NetworkState,
-    pub reason: Option<String>,
-    pub pid: Option<u32>,
-    pub since_unix: Option<u64>,
-    pub restarts: u64,
-}
-
 /// Supervises a network's process on a separate thread.
 pub(super) struct Supervisor {
     pub request: NetworkRequest,
     files: NetworkFiles,
     command: NetworkCommand,
-    notify: Arc<dyn Fn(String) + Send + Sync>,
-    state: Mutex<ProcessState>,
+    notify: Notify,
+    view: Mutex<NetworkView>,
     stop: AtomicBool,
 }
 
 impl Supervisor {
     pub fn new(
+        name: &str,
         request: NetworkRequest,
         files: NetworkFiles,
         command: NetworkCommand,
-        notify: Arc<dyn Fn(String) + Send + Sync>,
+        notify: Notify,
     ) -> Supervisor {
+        let view = NetworkView {
+            name: name.to_owned(),
+            state: NetworkState::Starting,
+            reason: None,
+            pid: None,
+            since_unix: None,
+            restarts: 0,
+            spec: NetworkSpec {
+                key: None,
+                ..request.spec.clone()
+            },
+            warnings: request.warnings.iter().cloned().map(problem_body).collect(),
+        };
         Supervisor {
             request,
             files,
             command,
             notify,
-            state: Mutex::new(ProcessState {
-                state: NetworkState::Starting,
-                reason: None,
-                pid: None,
-                since_unix: None,
-                restarts: 0,
-            }),
+            view: Mutex::new(view),
             stop: AtomicBool::new(false),
         }
     }
 
-    pub fn state(&self) -> MutexGuard<'_, ProcessState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn view(&self) -> MutexGuard<'_, NetworkView> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(&self, sentence: String) {
+        let name = self.view().name.clone();
+        (self.notify)(&name, sentence);
     }
 
     /// Asks the supervisor to end the process, then itself.
@@ -121,14 +126,14 @@ impl Supervisor {
     /// Records the reason why the network is not running, and pauses.
     fn wait(&self, reason: &str, pause: Duration) {
         let is_news = {
-            let mut state = self.state();
-            let is_news = state.reason.as_deref() != Some(reason);
-            state.state = NetworkState::Waiting;
-            state.reason = Some(reason.to_owned());
+            let mut view = self.view();
+            let is_news = view.reason.as_deref() != Some(reason);
+            view.state = NetworkState::Waiting;
+            view.reason = Some(reason.to_owned());
             is_news
         };
         if is_news {
-            (self.notify)(format!("waiting: {reason}"));
+            self.notify(format!("waiting: {reason}"));
         }
         let began = Instant::now();
         while !self.stops() && began.elapsed() < pause {
@@ -145,11 +150,11 @@ impl Supervisor {
         let ended = self.watch(&mut child);
         let last = self.files.last_message();
         let last = last.map_or(String::new(), |line| format!(": {line}"));
-        let mut state = self.state();
-        state.state = NetworkState::Waiting;
-        state.pid = None;
-        state.since_unix = None;
-        state.restarts += 1;
+        let mut view = self.view();
+        view.state = NetworkState::Waiting;
+        view.pid = None;
+        view.since_unix = None;
+        view.restarts += 1;
         format!("{ended}{last}")
     }
 
@@ -166,11 +171,11 @@ impl Supervisor {
         command.stderr(self.files.create_log()?);
         let child = command.spawn()?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let mut state = self.state();
-        state.state = NetworkState::Starting;
-        state.reason = None;
-        state.pid = Some(child.id());
-        state.since_unix = Some(since.unwrap_or_default().as_secs());
+        let mut view = self.view();
+        view.state = NetworkState::Starting;
+        view.reason = None;
+        view.pid = Some(child.id());
+        view.since_unix = Some(since.unwrap_or_default().as_secs());
         Ok(child)
     }
 
@@ -194,13 +199,13 @@ impl Supervisor {
                 }
             } else if !runs && self.answers() {
                 runs = true;
-                let mut state = self.state();
-                state.state = NetworkState::Running;
-                state.reason = None;
-                drop(state);
-                (self.notify)("runs".to_owned());
+                let mut view = self.view();
+                view.state = NetworkState::Running;
+                view.reason = None;
+                drop(view);
+                self.notify("runs".to_owned());
             } else if !runs {
-                self.state().reason = self.files.last_message();
+                self.view().reason = self.files.last_message();
             }
             std::thread::sleep(POLL_PERIOD);
         }
