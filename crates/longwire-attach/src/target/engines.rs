@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::container::{Container, Place, PlaceState, Reading, Runtime, State};
+use super::files::invalid;
 use super::machine::Machine;
 use super::name::{self, PodName};
 use super::process::verify;
@@ -119,10 +120,7 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
 impl Engine {
     /// Lists the containers. Running containers have no PID in the list.
     pub fn read(&self) -> Reading {
-        Reading {
-            path: self.socket.clone(),
-            containers: self.containers(),
-        }
+        Reading::of(self.socket.clone(), |_| self.containers())
     }
 
     fn containers(&self) -> io::Result<Vec<Container>> {
@@ -224,6 +222,3 @@ fn get(path: &Path, target: &str) -> io::Result<Response> {
     })
 }
 
-fn invalid(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}

@@ -61,14 +61,14 @@ impl Directory {
     pub fn number(&self, path: &str) -> io::Result<u32> {
         let bytes = self.read(path, NUMBER_BYTES_MAX)?;
         let number = str::from_utf8(&bytes).unwrap_or_default().trim().parse();
-        number.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a number"))
+        number.map_err(|_| invalid("not a number"))
     }
 
     fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
         // Opening a FIFO must not block.
         let file = File::from(self.open_file(path, OFlag::O_NONBLOCK)?);
         if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a file"));
+            return Err(invalid("not a file"));
         }
         read_limited(file, bytes_max)
     }
@@ -86,8 +86,12 @@ pub fn read_limited(file: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
-        let what = format!("longer than {bytes_max} bytes");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        return Err(invalid(format!("longer than {bytes_max} bytes")));
     }
     Ok(bytes)
+}
+
+/// Returns the error for data in an unknown format.
+pub fn invalid(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
 }

@@ -19,7 +19,7 @@ use nix::sys::stat::Mode;
 use serde::Deserialize;
 
 use super::container::{Container, State};
-use super::files::{Directory, read_limited};
+use super::files::{Directory, invalid, read_limited};
 use super::machine::Machine;
 use super::name::is_full_id;
 
@@ -57,10 +57,7 @@ impl Process {
         match started_of(&self.text("stat")?) {
             Some(('Z' | 'X', _)) => Err(io::Error::from(Errno::ESRCH)),
             Some((_, started)) => Ok(started),
-            None => {
-                let what = "unknown format of /proc/PID/stat";
-                Err(io::Error::new(io::ErrorKind::InvalidData, what))
-            }
+            None => Err(invalid("unknown format of /proc/PID/stat")),
         }
     }
 

@@ -97,27 +97,25 @@ fn running(survey: &mut Survey, matches: &[usize], machine: &Machine) -> Vec<(Co
     for index in matches {
         survey.inspect(*index, machine);
     }
-    let known = with_start(take(survey, matches));
+    let with_start = |survey: &Survey| -> Vec<(Container, u64)> {
+        let found = take(survey, matches).into_iter();
+        let found = found.filter_map(|container| match container.state {
+            State::Running { started, .. } => Some((container, started)),
+            _ => None,
+        });
+        found.collect()
+    };
+    let known = with_start(survey);
     if !known.is_empty() {
         return known;
     }
     survey.add_processes(machine);
-    with_start(take(survey, matches))
-}
-
-fn with_start(containers: Vec<Container>) -> Vec<(Container, u64)> {
-    let started = |container: Container| match container.state {
-        State::Running { started, .. } => Some((container, started)),
-        _ => None,
-    };
-    containers.into_iter().filter_map(started).collect()
+    with_start(survey)
 }
 
 fn take(survey: &Survey, matches: &[usize]) -> Vec<Container> {
-    matches
-        .iter()
-        .map(|index| survey.containers[*index].clone())
-        .collect()
+    let found = matches.iter().map(|index| &survey.containers[*index]);
+    found.cloned().collect()
 }
 
 /// Returns the error for an unknown name. `remedy` suggests containers with similar names.

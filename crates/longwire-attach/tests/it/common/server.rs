@@ -3,19 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use serde_json::Value;
 
-/// A running server, stopped on drop.
+/// A server. Its thread ends with the test process.
 #[derive(Debug)]
 pub struct Server {
-    socket: PathBuf,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 /// The response to a connection.
@@ -35,59 +32,38 @@ impl Server {
     pub fn start(socket: &Path, script: Script) -> Server {
         std::fs::create_dir_all(socket.parent().expect("a directory")).expect("directories");
         let listener = UnixListener::bind(socket).expect("a socket");
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = thread::spawn({
-            let stop = stop.clone();
-            move || {
-                let mut requests = Vec::new();
-                for stream in listener.incoming() {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    // The client may have disconnected.
-                    requests.extend(stream.and_then(|stream| answer(stream, &script)).ok());
-                }
-                requests
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let paths = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                // The client may have disconnected.
+                let _ = answer(&stream.expect("a connection"), &script, &paths);
             }
         });
-        Server {
-            socket: socket.to_owned(),
-            stop,
-            thread: Some(thread),
-        }
+        Server { requests }
     }
 
-    /// Stops the server and returns the paths of all requests.
-    pub fn requests(mut self) -> Vec<String> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Vec<String> {
-        let Some(thread) = self.thread.take() else {
-            return Vec::new();
-        };
-        self.stop.store(true, Ordering::Relaxed);
-        drop(UnixStream::connect(&self.socket));
-        thread.join().expect("the server")
+    /// Returns the paths of all requests.
+    pub fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("a list").clone()
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-fn answer(stream: UnixStream, script: &Script) -> std::io::Result<String> {
-    let mut reader = BufReader::new(&stream);
+fn answer(
+    stream: &UnixStream,
+    script: &Script,
+    paths: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first)?;
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    paths.lock().expect("a list").push(path.clone());
     let mut line = String::new();
     while reader.read_line(&mut line)? > 2 {
         line.clear();
     }
-    let mut writer = &stream;
+    let mut writer = stream;
     match script {
         Script::Json(headers, values) => match values.get(&path) {
             Some(value) => {
@@ -112,5 +88,5 @@ fn answer(stream: UnixStream, script: &Script) -> std::io::Result<String> {
         Script::Bytes(bytes) => writer.write_all(bytes)?,
         Script::Silence => drop(reader.read_line(&mut line)?),
     }
-    Ok(path)
+    Ok(())
 }
