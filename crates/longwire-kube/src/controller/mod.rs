@@ -17,7 +17,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::runtime::events::Reporter;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -228,14 +228,5 @@ const DEPLOYMENT: &str = "longwire-controller";
 async fn owner(client: &Client, namespace: &str) -> Result<Option<OwnerReference>, kube::Error> {
     let deployments = Api::<Deployment>::namespaced(client.clone(), namespace);
     let deployment = deployments.get_opt(DEPLOYMENT).await?;
-    Ok(deployment.and_then(|deployment| {
-        Some(OwnerReference {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            name: deployment.name_any(),
-            uid: deployment.uid()?,
-            controller: None,
-            block_owner_deletion: None,
-        })
-    }))
+    Ok(deployment.and_then(|deployment| deployment.owner_ref(&())))
 }

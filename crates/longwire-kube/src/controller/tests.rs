@@ -114,30 +114,22 @@ fn port_in(secret: &Value) -> u64 {
 }
 
 #[tokio::test]
-async fn a_network_keeps_its_key_while_the_cache_is_late() {
-    let api = cluster(&["wan"]);
-    let mut networks = controller(&api);
-    let changes = rounds(&mut networks, &api).await;
-    let secrets = written(&changes, &secret_of("wan"));
-    assert!(!secrets.is_empty(), "{changes:?}");
-    assert_eq!(changes[0].method, Method::POST, "it was not there");
-    for secret in &secrets {
-        assert_eq!(secret["data"], secrets[0]["data"]);
-        let owner = &secret["metadata"]["ownerReferences"][0]["uid"];
-        assert_eq!(owner, "uid-of-the-deployment");
-    }
-}
-
-#[tokio::test]
-async fn networks_have_different_ports_while_the_cache_is_late() {
+async fn networks_keep_their_keys_and_ports_while_the_cache_is_late() {
     let api = cluster(&["one", "two"]);
     let mut networks = controller(&api);
     let changes = rounds(&mut networks, &api).await;
-    let port = |name: &str| port_in(written(&changes, &secret_of(name))[0]);
-    assert_eq!(
-        BTreeSet::from([port("one"), port("two")]),
-        BTreeSet::from([4800, 4801])
-    );
+    assert_eq!(changes[0].method, Method::POST, "it was not there");
+    let ports = ["one", "two"].map(|name| {
+        let secrets = written(&changes, &secret_of(name));
+        assert!(!secrets.is_empty(), "{changes:?}");
+        for secret in &secrets {
+            assert_eq!(secret["data"], secrets[0]["data"]);
+            let owner = &secret["metadata"]["ownerReferences"][0]["uid"];
+            assert_eq!(owner, "uid-of-the-deployment");
+        }
+        port_in(secrets[0])
+    });
+    assert_eq!(BTreeSet::from(ports), BTreeSet::from([4800, 4801]));
 }
 
 #[tokio::test]

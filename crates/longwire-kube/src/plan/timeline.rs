@@ -52,10 +52,9 @@ impl Timeline {
     /// See [`TimelineError`].
     pub fn read(spec: &ScenarioSpec, start: Option<&str>) -> Result<Timeline, TimelineError> {
         let start = start.map(parse_time).transpose()?;
-        let mut steps = Vec::with_capacity(spec.steps.len());
-        for step in &spec.steps {
-            steps.push((parse_duration(&step.at)?, step.set.clone()));
-        }
+        let steps = spec.steps.iter();
+        let steps = steps.map(|step| Ok((parse_duration(&step.at)?, step.set.clone())));
+        let mut steps = steps.collect::<Result<Vec<_>, TimelineError>>()?;
         let repeat = match &spec.repeat {
             None => None,
             Some(repeat) => {
@@ -121,25 +120,14 @@ impl Timeline {
             return (elapsed, None);
         };
         let passed = elapsed.as_nanos() / every.as_nanos();
-        let is_last = |repetition: u128| times.is_some_and(|times| repetition + 1 >= times.into());
-        if is_last(passed) && passed > 0 || times == Some(1) {
-            // The last repetition has no end.
-            let before = times.map_or(0, |times| u128::from(times) - 1);
-            let begin = multiple(every, before);
-            return (elapsed - begin, None);
-        }
-        let begin = multiple(every, passed);
+        // The last repetition has no end.
+        let last = times.map(|times| u128::from(times) - 1);
+        let repetition = last.map_or(passed, |last| passed.min(last));
+        // Fits, because Unix times in nanoseconds do until 2554.
+        let begin = Duration::from_nanos((every.as_nanos() * repetition) as u64);
         let inside = elapsed - begin;
-        (inside, Some(every - inside))
+        (inside, (last != Some(repetition)).then(|| every - inside))
     }
-}
-
-/// Returns `every` × `times`. The product must not exceed an existing duration.
-fn multiple(every: Duration, times: u128) -> Duration {
-    const SECOND: u128 = 1_000_000_000;
-    let nanos = every.as_nanos() * times;
-    let seconds = u64::try_from(nanos / SECOND).unwrap_or(u64::MAX);
-    Duration::new(seconds, (nanos % SECOND) as u32)
 }
 
 fn parse_time(text: &str) -> Result<Duration, TimelineError> {
@@ -203,14 +191,7 @@ pub fn merge(link: &mut Map<String, Value>, set: &Map<String, Value>) {
         }
         put(link, name, value);
     }
-    for direction in DIRECTIONS {
-        if link
-            .get(direction)
-            .is_some_and(|options| *options == empty())
-        {
-            link.remove(direction);
-        }
-    }
+    link.retain(|name, options| !DIRECTIONS.contains(&name.as_str()) || *options != empty());
 }
 
 fn empty() -> Value {
