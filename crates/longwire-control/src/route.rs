@@ -113,15 +113,15 @@ impl Route {
         self.path.split('/').filter_map(in_braces).next()
     }
 
-    /// Matches a path; returns the placeholder's value.
-    fn fits(&self, path: &str) -> Option<Option<String>> {
-        let mut found = None;
+    /// Matches a path; returns the placeholder's value, or an empty text without a placeholder.
+    fn fits<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let mut found = "";
         let mut segments = path.split('/');
         for wanted in self.path.split('/') {
             let segment = segments.next()?;
             match in_braces(wanted) {
                 Some(_) if segment.is_empty() => return None,
-                Some(_) => found = Some(segment.to_owned()),
+                Some(_) => found = segment,
                 None if segment == wanted => {}
                 None => return None,
             }
@@ -146,7 +146,7 @@ pub fn find<'a>(
     let fitting = routes
         .iter()
         .filter_map(|route| Some((route, route.fits(path)?)));
-    let fitting: Vec<(&Route, Option<String>)> = fitting.collect();
+    let fitting: Vec<(&Route, &str)> = fitting.collect();
     if fitting.is_empty() {
         let error = "no such path; GET /v1/openapi.json lists all";
         return Err(Refusal::missing(error));
@@ -157,7 +157,7 @@ pub fn find<'a>(
         .into_iter()
         .find(|(route, _)| route.method.is(method));
     let (route, name) = taken.ok_or_else(|| Refusal::method(&allowed))?;
-    Ok((route, decode(&name.unwrap_or_default())?))
+    Ok((route, decode(name)?))
 }
 
 /// A query parameter of a route.

@@ -181,19 +181,11 @@ impl AttachedLink {
     ) -> Result<AttachedLink, LinkFailure> {
         let found = request.place.find()?;
         let started = start_of(&found, &request.place.target, facts.started)?;
-        let FoundTarget {
-            namespace,
-            description,
-            ..
-        } = found;
-        let prepared = request
-            .place
-            .prepare(&namespace, &facts.claims(), sharing)?;
+        let (place, claims) = (&request.place, facts.claims());
+        let prepared = place.prepare(&found.namespace, &claims, sharing)?;
         // Close the descriptor, which would keep an abandoned namespace alive.
-        drop(namespace);
-        let interfaces = prepared
-            .iter()
-            .map(|prepared| prepared.interface().to_owned());
+        drop(found.namespace);
+        let interfaces = prepared.iter().map(|link| link.interface().to_owned());
         let interfaces: Vec<String> = interfaces.collect();
         facts.open_others(&interfaces)?;
         let claims = prepared.iter().map(PreparedLink::claim);
@@ -230,7 +222,7 @@ impl AttachedLink {
             running,
             controller: Arc::new(controller),
             options,
-            description,
+            description: found.description,
             interfaces,
             since_unix: since.unwrap_or_default().as_secs(),
         })

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use longwire_client::node::{AttachmentSpec, AttachmentView, Detached};
 use longwire_control::node::{Attachments, Networks, NodeRefusal};
-use longwire_io::attach::{AttachError, Selection};
+use longwire_io::attach::Selection;
 use longwire_network::{Controller, NetworkReport};
 use longwire_runtime::RunConfig;
 
@@ -362,28 +362,24 @@ impl NodeShared {
         }
         let load = |selection: &Selection| {
             let programs = selectors.iter().map(|it| it.load(selection));
-            programs.collect::<Result<Vec<_>, _>>()
+            programs.collect::<Result<Vec<_>, _>>().map_err(LinkFailure::from)
         };
         let (new, before) = (&request.place.selection, &old.place.selection);
-        let programs = (new != before).then(|| Ok((load(new)?, load(before)?)));
-        let programs = programs
-            .transpose()
-            .map_err(|error: AttachError| LinkFailure::from(error))?;
+        let programs = (new != before).then(|| Ok::<_, LinkFailure>((load(new)?, load(before)?)));
+        let (new, before) = programs.transpose()?.unzip();
         // Store before the change, so that a restarted node finds it.
         self.store(entry, request).map_err(LinkFailure::Store)?;
-        let (selected, before) = match programs {
-            Some((new, before)) => (entry.state().select(new), Some(before)),
-            None => (Ok(()), None),
-        };
-        let changed = selected.map_err(NodeRefusal::from);
-        let changed = changed.and_then(|()| match &change {
-            Some(change) => {
-                let changed = controller.change(change, &access);
-                changed.map(drop).map_err(NodeRefusal::Invalid)
+        let apply = || -> Result<(), NodeRefusal> {
+            if let Some(new) = new {
+                entry.state().select(new)?;
             }
-            None => Ok(()),
-        });
-        if let Err(refusal) = changed {
+            if let Some(change) = &change {
+                let changed = controller.change(change, &access);
+                changed.map_err(NodeRefusal::Invalid)?;
+            }
+            Ok(())
+        };
+        if let Err(refusal) = apply() {
             // Fails if the interface is gone, but then the link is gone too.
             let _ = before.map(|before| entry.state().select(before));
             self.keep(entry);

@@ -193,10 +193,9 @@ fn selection(spec: &AttachmentSpec, refuse: &mut impl FnMut(&str, String)) -> Se
     });
     let selection = Selection { to, filter };
     if let Err(error) = selection.check() {
-        let at = if matches!(error, AttachError::TooManyPrefixes) {
-            "/to"
-        } else {
-            "/filter"
+        let at = match error {
+            AttachError::TooManyPrefixes => "/to",
+            _ => "/filter",
         };
         refuse(at, error.to_string());
     }

@@ -227,6 +227,7 @@ fn read(path: &Path) -> io::Result<StoredAttachment> {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::Folder;
     use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
     use serde_json::json;
@@ -235,9 +236,10 @@ mod tests {
 
     #[test]
     fn attachments_are_restored_and_invalid_files_reported() {
-        let directory = std::env::temp_dir().join(format!("lw-store-{}", std::process::id()));
-        let store = Store::open(&directory).expect("a directory");
-        let second = Store::open(&directory);
+        let folder = Folder::new();
+        let directory = folder.path();
+        let store = Store::open(directory).expect("a directory");
+        let second = Store::open(directory);
         assert!(matches!(second, Err(NodeError::InUse { .. })));
         let spec = json!({ "target": { "pid": 7 }, "link": { "delay": "1ms" } });
         let stored = StoredAttachment {
@@ -257,7 +259,7 @@ mod tests {
         mkfifo(&directory.join("fifo.json"), Mode::S_IRWXU).expect("a FIFO");
         assert!(store.read_one("fifo").is_none());
         drop(store);
-        let store = Store::open(&directory).expect("free again");
+        let store = Store::open(directory).expect("free again");
         let (found, strange) = store.read().expect("read");
         assert_eq!(found.len(), 1);
         let parts = |it: &StoredAttachment| (it.name.clone(), it.spec.clone(), it.facts.clone());
@@ -266,6 +268,5 @@ mod tests {
         store.remove("web").expect("removed");
         store.remove("web").expect("none is no error");
         assert!(store.read().expect("read").0.is_empty());
-        fs::remove_dir_all(&directory).expect("removed");
     }
 }
