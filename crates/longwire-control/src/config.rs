@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use longwire_client::Address;
 use longwire_network::Controller;
-use longwire_runtime::{FileAccess, Grade};
+use longwire_runtime::{Directory, FileAccess, Grade};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ControlError;
@@ -13,6 +14,10 @@ use crate::guard::{Files, Tokens, read_token};
 
 /// Default rate limit, in requests/s.
 pub const LIMIT_DEFAULT: u32 = 10_000;
+
+/// Error for changes over TCP that name files without `--control-files`.
+const NONE_OVER_TCP: &str = "changes over TCP cannot name files; start the run with \
+                             --control-files DIR to allow those in DIR";
 
 /// Addresses, tokens and limits of a control API.
 #[derive(Clone, Debug)]
@@ -70,11 +75,19 @@ impl Config {
     /// # Errors
     /// If the directory cannot be opened.
     pub(crate) fn files(&self) -> Result<Files, ControlError> {
-        let opened = Files::beneath(self.files.as_deref(), self.access.clone());
-        opened.map_err(|source| ControlError::File {
-            path: self.files.clone().unwrap_or_default(),
-            action: "--control-files: cannot open this directory (needs Linux 5.6)",
-            source,
+        let Some(directory) = &self.files else {
+            return Ok(Files {
+                unix: self.access.clone(),
+                tcp: FileAccess::Nothing(NONE_OVER_TCP),
+            });
+        };
+        let action = "--control-files: cannot open this directory (needs Linux 5.6)";
+        let opened = Directory::open(directory);
+        let opened = opened.map_err(ControlError::file(directory, action))?;
+        let access = FileAccess::Beneath(Arc::new(opened));
+        Ok(Files {
+            unix: access.clone(),
+            tcp: access,
         })
     }
 

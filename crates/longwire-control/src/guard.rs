@@ -1,6 +1,6 @@
 //! Access control: tokens, and protection against requests forged by web pages.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{StatusCode, Uri};
 use longwire_capture::open;
-use longwire_runtime::{Directory, FileAccess};
+use longwire_runtime::FileAccess;
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::error::ControlError;
@@ -35,10 +35,6 @@ pub struct Caller {
     pub slot: Arc<Slot>,
 }
 
-/// Error for changes over TCP that name files without `--control-files`.
-const NONE_OVER_TCP: &str = "changes over TCP cannot name files; start the run with \
-                             --control-files DIR to allow those in DIR";
-
 /// Files that changes may name.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -49,25 +45,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// Returns the files in a directory. Without a directory, returns `unix` for Unix sockets, and
-    /// no files for TCP.
-    ///
-    /// # Errors
-    /// If the directory cannot be opened.
-    pub fn beneath(directory: Option<&Path>, unix: FileAccess) -> io::Result<Files> {
-        let Some(directory) = directory else {
-            return Ok(Files {
-                unix,
-                tcp: FileAccess::Nothing(NONE_OVER_TCP),
-            });
-        };
-        let access = FileAccess::Beneath(Arc::new(Directory::open(directory)?));
-        Ok(Files {
-            unix: access.clone(),
-            tcp: access,
-        })
-    }
-
     /// Returns the files that a peer's changes may name.
     pub fn of(&self, peer: Peer) -> &FileAccess {
         match peer {

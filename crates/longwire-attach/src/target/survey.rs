@@ -28,7 +28,11 @@ impl Survey {
         let (engines, others) = engines::engines(machine);
         survey.places.extend(others);
         for engine in engines {
-            survey.add_engine(engine);
+            let reading = engine.read();
+            let ids = reading.containers.iter().flatten();
+            let ids = ids.map(|container| (container.id.clone(), engine.clone()));
+            survey.engines.extend(ids);
+            survey.add(reading);
         }
         storage::read(machine).for_each(|reading| survey.add(reading));
         survey.drop_claimed();
@@ -99,14 +103,6 @@ impl Survey {
                 None => self.containers.push(container),
             }
         }
-    }
-
-    fn add_engine(&mut self, engine: Engine) {
-        let reading = engine.read();
-        let ids = reading.containers.iter().flatten();
-        let ids = ids.map(|container| (container.id.clone(), engine.clone()));
-        self.engines.extend(ids);
-        self.add(reading);
     }
 
     /// Removes users' containers that have the ID of one of root's containers: users can write any
