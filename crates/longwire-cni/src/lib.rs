@@ -39,7 +39,22 @@ pub fn answer(
 ) -> Answer {
     let mut log = Vec::new();
     let mut version = None;
-    let done = carry_out(variable, input, &mut version, &mut log);
+    let carry_out = || -> Result<String, CniError> {
+        let parameters = Parameters::read(variable)?;
+        let input = input().map_err(|error| {
+            let message = format!("cannot read the configuration from stdin: {error}");
+            CniError::new(Reason::Read, message)
+        })?;
+        let config = NetworkConfig::read(&input)?;
+        version = Some(config.version.clone()).filter(|version| !version.is_empty());
+        let mut call = Call {
+            parameters: &parameters,
+            config: &config,
+            log: &mut log,
+        };
+        call.run()
+    };
+    let done = carry_out();
     let is_success = done.is_ok();
     let output = done.unwrap_or_else(|error| error.to_json(version.as_deref()));
     Answer {
@@ -47,29 +62,6 @@ pub fn answer(
         log,
         is_success,
     }
-}
-
-fn carry_out(
-    variable: &dyn Fn(&str) -> Option<String>,
-    input: impl FnOnce() -> io::Result<Vec<u8>>,
-    version: &mut Option<String>,
-    log: &mut Vec<String>,
-) -> Result<String, CniError> {
-    let parameters = Parameters::read(variable)?;
-    let input = input().map_err(|error| {
-        let message = format!("cannot read the configuration from stdin: {error}");
-        CniError::new(Reason::Read, message)
-    })?;
-    let config = NetworkConfig::read(&input)?;
-    if !config.version.is_empty() {
-        *version = Some(config.version.clone());
-    }
-    let mut call = Call {
-        parameters: &parameters,
-        config: &config,
-        log,
-    };
-    call.run()
 }
 
 /// Returns the versions of the plugin and of CNI, one per line.
