@@ -1,6 +1,7 @@
 //! Client of the API of `longwire node`, over its Unix socket.
 
 use std::io;
+use std::iter::Sum;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -229,12 +230,17 @@ impl Counters {
         sum
     }
 
+}
+
+impl Sum for Counters {
     /// Adds counters, taking the maximum lateness.
-    pub fn add(&mut self, other: Counters) {
-        self.carried += other.carried;
-        self.dropped += other.dropped;
-        self.artifacts += other.artifacts;
-        self.lateness_p99_us = self.lateness_p99_us.max(other.lateness_p99_us);
+    fn sum<I: Iterator<Item = Counters>>(all: I) -> Counters {
+        all.fold(Counters::default(), |sum, one| Counters {
+            carried: sum.carried + one.carried,
+            dropped: sum.dropped + one.dropped,
+            artifacts: sum.artifacts + one.artifacts,
+            lateness_p99_us: sum.lateness_p99_us.max(one.lateness_p99_us),
+        })
     }
 }
 

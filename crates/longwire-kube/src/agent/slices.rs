@@ -74,7 +74,8 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         };
         let mut hindrances = link.hindrances.clone();
         count_pods(&mut slice, parts, state, &resource_of, &mut hindrances);
-        sum_counters(&mut slice, parts, state);
+        let counters = parts.iter().filter_map(|(name, _)| state.counters.get(*name));
+        set_counters(&mut slice, counters.copied().sum());
         if let Some(hindrance) = gravest(hindrances) {
             set_hindrance(&mut slice, hindrance);
         } else if link.is_down_unused {
@@ -85,14 +86,6 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         ((ResourceKind::Link, key.clone()), slice)
     });
     slices.collect()
-}
-
-fn sum_counters(slice: &mut NodeStatus, parts: &[LinkAttachment<'_>], state: &NodeState<'_>) {
-    let mut sum = Counters::default();
-    for (name, _) in parts {
-        sum.add(state.counters.get(*name).copied().unwrap_or_default());
-    }
-    set_counters(slice, sum);
 }
 
 pub(super) fn set_counters(slice: &mut NodeStatus, counters: Counters) {

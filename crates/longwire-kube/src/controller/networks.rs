@@ -106,7 +106,8 @@ impl Networks {
         let names: BTreeSet<String> = keys.iter().map(secret_name).collect();
         self.written.retain(|name, _| names.contains(name));
         for secret in secrets.iter().filter(|it| !names.contains(&it.name)) {
-            self.remove_secret(&secret.name).await?;
+            let (secrets, parameters) = (self.secrets_api(), DeleteParams::default());
+            unless_status(404, secrets.delete(&secret.name, &parameters).await)?;
         }
         if networks.is_empty() {
             return Ok(());
@@ -233,7 +234,7 @@ impl Networks {
         if copy.is_some_and(is_same) {
             return Ok(true);
         }
-        let secrets = Api::<Secret>::namespaced(self.watcher.client.clone(), &self.namespace);
+        let secrets = self.secrets_api();
         let secret = secret(name, wanted, self.owner.as_ref());
         if copy.is_none() {
             let parameters = PostParams {
@@ -261,10 +262,8 @@ impl Networks {
         self.written.insert(name.to_owned(), network.clone());
     }
 
-    async fn remove_secret(&self, name: &str) -> Result<(), kube::Error> {
-        let secrets = Api::<Secret>::namespaced(self.watcher.client.clone(), &self.namespace);
-        unless_status(404, secrets.delete(name, &DeleteParams::default()).await)?;
-        Ok(())
+    fn secrets_api(&self) -> Api<Secret> {
+        Api::namespaced(self.watcher.client.clone(), &self.namespace)
     }
 }
 

@@ -244,10 +244,7 @@ mod tests {
             ],
         });
         assert_eq!(Value::Object(placement.file), expected);
-    }
-
-    #[test]
-    fn one_node_needs_no_hosts() {
+        // One node needs no hosts.
         let placement = placed(&cart_and_store("n0"), &[]).expect("it is placed");
         assert!(!placement.file.contains_key("host"));
         assert_eq!(placement.hosts.len(), 1);

@@ -203,7 +203,14 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
                 match plan_pod(state, &key, &link.spec, &ends, pod) {
                     Ok(bodies) => {
                         link_plan.is_down_unused |= is_down_unused(&link.spec, &bodies);
-                        plan.want(&key, pod, timeline.as_ref(), bodies);
+                        let wanted = |body| WantedAttachment {
+                            link: key.clone(),
+                            pod: pod.target(),
+                            body,
+                            timeline: timeline.clone(),
+                        };
+                        let all = bodies.into_iter();
+                        plan.attachments.extend(all.map(|(name, body)| (name, wanted(body))));
                     }
                     Err(hindrance) => {
                         if hindrance.reason == Reason::Refused {
@@ -219,24 +226,6 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
 }
 
 impl Plan {
-    fn want(
-        &mut self,
-        link: &ResourceKey,
-        pod: &PodFacts,
-        timeline: Option<&Timeline>,
-        bodies: Vec<(String, Value)>,
-    ) {
-        for (name, body) in bodies {
-            let wanted = WantedAttachment {
-                link: link.clone(),
-                pod: pod.target(),
-                body,
-                timeline: timeline.cloned(),
-            };
-            self.attachments.insert(name, wanted);
-        }
-    }
-
     /// Keeps the attachments of a pod for a link, if any.
     fn keep(&mut self, link: &ResourceKey, pod: &PodFacts) {
         for part in [Part::Both, Part::Up] {
