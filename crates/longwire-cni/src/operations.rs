@@ -52,12 +52,8 @@ impl Call<'_> {
     }
 
     fn name(&self) -> String {
-        let Parameters {
-            container,
-            interface,
-            ..
-        } = self.parameters;
-        name_of(&self.config.name, container, interface)
+        let parameters = self.parameters;
+        name_of(&self.config.name, &parameters.container, &parameters.interface)
     }
 
     fn node(&self, limit: Duration) -> Result<Node, NodeError> {

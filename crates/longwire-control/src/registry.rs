@@ -177,16 +177,13 @@ mod tests {
     #[test]
     fn every_model_is_of_an_option() {
         let models = Models::all();
-        let mut of_options = Vec::new();
-        for option in &models.options {
-            let of_option = models
-                .models
-                .iter()
-                .filter(|model| model.kind == option.name);
-            of_options.extend(of_option.map(|model| model.name));
-        }
-        let all: Vec<&str> = models.models.iter().map(|model| model.name).collect();
-        assert_eq!(of_options, all);
+        let name = |model: &Model| model.name;
+        let of_options = models.options.iter().flat_map(|option| {
+            let all = models.models.iter();
+            all.filter(|model| model.kind == option.name).map(name)
+        });
+        let all: Vec<&str> = models.models.iter().map(name).collect();
+        assert_eq!(of_options.collect::<Vec<_>>(), all);
     }
 
     #[test]

@@ -6,10 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use crate::node::FakeNode;
-use crate::{Call, PREVIOUS};
-
-const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
-const AWAY: &str = "/nonexistent/node.sock";
+use crate::{AWAY, Call, NAME, PREVIOUS};
 
 /// Starts a node that accepts every attachment, and already has others.
 fn willing(others: Value) -> FakeNode {

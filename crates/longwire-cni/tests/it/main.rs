@@ -15,6 +15,12 @@ use serde_json::{Value, json};
 const PREVIOUS: &str = r#"{ "cniVersion":"1.1.0","interfaces":[{"name":"cni0"},
   {"name":"eth0","sandbox":"/proc/self/ns/net"}],"ips":[], "x": 1.50 }"#;
 
+/// Name of the attachment of a call's container.
+const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
+
+/// A socket that no node listens on.
+const AWAY: &str = "/nonexistent/node.sock";
+
 struct Call {
     variables: BTreeMap<&'static str, String>,
     config: Value,

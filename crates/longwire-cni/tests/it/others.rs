@@ -8,10 +8,7 @@ use longwire_testbed::support::Folder;
 use serde_json::{Value, json};
 
 use crate::node::FakeNode;
-use crate::{Call, error_of};
-
-const NAME: &str = "cni-pods-3fa9c0ffee123-eth0-6cccd2360e708fe4";
-const AWAY: &str = "/nonexistent/node.sock";
+use crate::{AWAY, Call, NAME, error_of};
 
 /// Returns the attachment of the calls' container.
 fn attached() -> Value {

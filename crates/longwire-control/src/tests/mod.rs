@@ -248,27 +248,29 @@ fn foreign_origins_are_refused_on_tcp() {
 #[test]
 fn token_files_are_checked() {
     let folder = Folder::new();
-    let with = |full: PathBuf| Config {
-        token_file: Some(full),
-        read_token_file: None,
-        ..tcp(&folder)
+    let of = |file: PathBuf| {
+        refused(&Config {
+            token_file: Some(file),
+            read_token_file: None,
+            ..tcp(&folder)
+        })
     };
+    let with = |name: &str, text: &str, mode| of(secret(&folder, name, text, mode));
     let none = Config {
         token_file: None,
         read_token_file: None,
         ..tcp(&folder)
     };
     assert!(refused(&none).contains("--control-token-file FILE"));
-    let open = refused(&with(secret(&folder, "open", FULL, 0o640)));
+    let open = with("open", FULL, 0o640);
     assert!(open.contains("640") && open.contains("chmod 600"), "{open}");
-    let short = secret(&folder, "short", "0123456789abcde\nmore", 0o600);
-    let short = refused(&with(short));
+    let short = with("short", "0123456789abcde\nmore", 0o600);
     assert!(short.contains("15 characters"), "{short}");
-    let long = refused(&with(secret(&folder, "long", &"x".repeat(5000), 0o600)));
+    let long = with("long", &"x".repeat(5000), 0o600);
     assert!(long.contains("16 to 4096"), "{long}");
-    let odd = refused(&with(secret(&folder, "odd", "0123456789 abcdef", 0o600)));
+    let odd = with("odd", "0123456789 abcdef", 0o600);
     assert!(odd.contains("invalid in an HTTP header"), "{odd}");
-    assert!(refused(&with(folder.path().join("none"))).contains("cannot read the token"));
+    assert!(of(folder.path().join("none")).contains("cannot read the token"));
     let same = Config {
         read_token_file: Some(secret(&folder, "same", FULL, 0o600)),
         ..tcp(&folder)
