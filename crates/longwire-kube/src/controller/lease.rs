@@ -10,6 +10,9 @@ use kube::{Api, Client};
 
 use crate::slice::unless_status;
 
+/// Name of the lease.
+const LEASE: &str = "longwire-controller";
+
 /// Time without a renewal after which another candidate may take the lease.
 const DURATION: Duration = Duration::from_secs(15);
 
@@ -23,7 +26,6 @@ pub(super) const RETRY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Candidate {
     leases: Api<Lease>,
-    name: String,
     identity: String,
     /// Owner of the lease, once known.
     pub owner: Option<OwnerReference>,
@@ -32,10 +34,9 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Candidate {
+    pub fn new(client: Client, namespace: &str, identity: &str) -> Candidate {
         Candidate {
             leases: Api::namespaced(client, namespace),
-            name: name.to_owned(),
             identity: identity.to_owned(),
             owner: None,
             seen: None,
@@ -47,10 +48,10 @@ impl Candidate {
     /// # Errors
     /// If the API server fails; losing a race is not an error.
     pub async fn attempt(&mut self) -> Result<bool, kube::Error> {
-        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+        let Some(mut lease) = self.leases.get_opt(LEASE).await? else {
             let lease = Lease {
                 metadata: ObjectMeta {
-                    name: Some(self.name.clone()),
+                    name: Some(LEASE.to_owned()),
                     owner_references: self.owner.clone().map(|owner| vec![owner]),
                     ..ObjectMeta::default()
                 },
@@ -71,14 +72,14 @@ impl Candidate {
         // Optimistic locking by resource version: only one of several candidates succeeds.
         let replaced = self
             .leases
-            .replace(&self.name, &PostParams::default(), &lease)
+            .replace(LEASE, &PostParams::default(), &lease)
             .await;
         unless_status(409, replaced)
     }
 
     /// Releases the lease, so that the next leader does not have to wait.
     pub async fn release(&self) -> Result<(), kube::Error> {
-        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+        let Some(mut lease) = self.leases.get_opt(LEASE).await? else {
             return Ok(());
         };
         let spec = lease.spec.get_or_insert_default();
@@ -88,7 +89,7 @@ impl Candidate {
         spec.holder_identity = None;
         spec.lease_duration_seconds = Some(1);
         self.leases
-            .replace(&self.name, &PostParams::default(), &lease)
+            .replace(LEASE, &PostParams::default(), &lease)
             .await?;
         Ok(())
     }
@@ -141,7 +142,7 @@ mod tests {
     fn candidate() -> Candidate {
         let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
         let client = Client::try_from(config).expect("a client");
-        Candidate::new(client, "longwire-system", "controller", "me")
+        Candidate::new(client, "longwire-system", "me")
     }
 
     fn held_by(holder: &str, transitions: i32) -> LeaseSpec {

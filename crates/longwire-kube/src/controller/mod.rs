@@ -33,9 +33,6 @@ use crate::watch::{Watch, Watcher, all};
 /// Field manager of the controller, and its name in events.
 const MANAGER: &str = "longwire-controller";
 
-/// Name of the lease.
-const LEASE: &str = "longwire-controller";
-
 /// Delay to collect changes before a round.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 
@@ -68,7 +65,7 @@ pub async fn run(settings: ControllerSettings, client: Client) -> Result<(), Age
     tracing::info!(identity = settings.identity, %address, "controller starts");
     let end = end_signal()?;
     let (namespace, identity) = (&settings.namespace, &settings.identity);
-    let mut candidate = Candidate::new(client.clone(), namespace, LEASE, identity);
+    let mut candidate = Candidate::new(client.clone(), namespace, identity);
     tokio::select! {
         () = campaign(&mut candidate, &settings, &client, &metrics, &health) => {}
         () = end => {}
