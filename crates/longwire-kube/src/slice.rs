@@ -17,7 +17,7 @@ const MANAGER_MAX: usize = 128;
 
 /// Returns the field manager that owns a node's slices. Long node names are truncated and followed
 /// by a hash.
-pub fn field_manager(node: &str) -> String {
+fn field_manager(node: &str) -> String {
     let manager = format!("longwire-agent-{node}");
     if manager.len() <= MANAGER_MAX {
         return manager;
@@ -49,7 +49,7 @@ impl ResourceKind {
     }
 }
 
-/// Makes a slice the only field owned by a field manager in a resource's status; `None` removes it.
+/// Makes a slice the only field owned by a node's agent in a resource's status; `None` removes it.
 ///
 /// # Errors
 /// If the API server fails.
@@ -57,16 +57,17 @@ pub async fn apply_slice(
     client: &Client,
     kind: ResourceKind,
     key: &ResourceKey,
-    manager: &str,
+    node: &str,
     slice: Option<&NodeStatus>,
 ) -> Result<(), kube::Error> {
     let status: Value = match slice {
         Some(slice) => json!({ "nodes": [slice] }),
         None => json!({}),
     };
+    let manager = field_manager(node);
     match kind {
-        ResourceKind::Link => apply_status::<Link>(client, key, manager, status).await,
-        ResourceKind::Network => apply_status::<Network>(client, key, manager, status).await,
+        ResourceKind::Link => apply_status::<Link>(client, key, &manager, status).await,
+        ResourceKind::Network => apply_status::<Network>(client, key, &manager, status).await,
     }
 }
 

@@ -12,7 +12,7 @@ use super::slices::{SliceKey, Slices};
 use crate::api::{Link, Network, NodeStatus};
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
-use crate::slice::{ResourceKind, apply_slice, field_manager};
+use crate::slice::{ResourceKind, apply_slice};
 use crate::watch::{Backoff, Task};
 
 /// Minimum interval between writes.
@@ -61,7 +61,6 @@ type LatestSlices = [Option<Slices>; 2];
 struct Writer {
     client: Client,
     node: String,
-    manager: String,
     /// Written slices; `None` until read back.
     written: Option<SliceRecords>,
     read_at: Instant,
@@ -73,7 +72,6 @@ impl Writer {
     fn new(client: Client, node: &str, metrics: Metrics) -> Writer {
         Writer {
             client,
-            manager: field_manager(node),
             node: node.to_owned(),
             written: None,
             read_at: Instant::now(),
@@ -181,7 +179,7 @@ impl Writer {
         slice: Option<&NodeStatus>,
     ) -> Result<(), kube::Error> {
         self.metrics.count_status_write(kind.as_str());
-        apply_slice(&self.client, *kind, key, &self.manager, slice).await
+        apply_slice(&self.client, *kind, key, &self.node, slice).await
     }
 }
 

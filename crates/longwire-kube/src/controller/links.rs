@@ -12,7 +12,7 @@ use super::sums::{conditions, notices, sums, verdicts};
 use crate::api::{Link, LinkStatus, NodeStatus};
 use crate::metrics::Metrics;
 use crate::plan::ResourceKey;
-use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager};
+use crate::slice::{ResourceKind, apply_slice, apply_status};
 
 /// Minimum interval between writes in which only counters differ.
 const COUNTERS: Duration = Duration::from_secs(5);
@@ -79,8 +79,7 @@ impl LinkStatuses {
         let slices = link.status.iter().flat_map(|status| &status.nodes);
         for slice in slices.filter(|slice| !nodes.contains(&slice.node)) {
             tracing::info!(link = %key, node = slice.node, "node is gone");
-            let manager = field_manager(&slice.node);
-            apply_slice(&self.client, ResourceKind::Link, key, &manager, None).await?;
+            apply_slice(&self.client, ResourceKind::Link, key, &slice.node, None).await?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::api::{Network, NetworkStatus, NodeStatus, Reason};
 use crate::facts::{Labels, PodFacts, labels_of};
 use crate::network::{Agents, LABEL, PlacedNetwork, new_key, place, secret_name};
 use crate::plan::{Hindrance, ResourceKey};
-use crate::slice::{ResourceKind, apply_slice, apply_status, field_manager, unless_status};
+use crate::slice::{ResourceKind, apply_slice, apply_status, unless_status};
 use crate::watch::{Watch, Watcher, all};
 
 /// UDP port of the first network.
@@ -156,8 +156,8 @@ impl Networks {
         let empty = NetworkStatus::default();
         let status = network.status.as_ref().unwrap_or(&empty);
         for slice in status.nodes.iter().filter(|it| !nodes.contains(&it.node)) {
-            let (client, manager) = (&self.watcher.client, field_manager(&slice.node));
-            apply_slice(client, ResourceKind::Network, &key, &manager, None).await?;
+            let client = &self.watcher.client;
+            apply_slice(client, ResourceKind::Network, &key, &slice.node, None).await?;
         }
         let name = secret_name(&key);
         let before = input.secrets.get(&name);
