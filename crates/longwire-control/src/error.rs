@@ -43,7 +43,6 @@ pub enum ControlError {
 pub(crate) const CANNOT_LISTEN: &str = "cannot listen";
 
 impl ControlError {
-    /// Adds a path and an action to a system error.
     /// Returns a wrapper for errors when listening at an address.
     pub(crate) fn listen(address: SocketAddr) -> impl Fn(io::Error) -> ControlError {
         move |source| ControlError::Listen {
@@ -52,6 +51,7 @@ impl ControlError {
         }
     }
 
+    /// Returns a wrapper that adds a path and an action to system errors.
     pub(crate) fn file<E: Into<io::Error>>(
         path: &Path,
         action: &'static str,

@@ -71,6 +71,7 @@ pub use crate::config::{Judge, Judgement, PageFile, ViewConfig};
 pub use crate::guard::read_token;
 use crate::limits::Limit;
 use crate::reply::Refusal;
+use crate::route::Work;
 
 /// Bound addresses. Connections wait until the server starts. Dropping it closes the sockets.
 pub struct Bound {
@@ -204,7 +205,10 @@ pub fn requested_change(method: &str, target: &str, body: &[u8]) -> Result<Optio
         if route.body.is_some() {
             call.body = api::parse_body(body)?;
         }
-        Ok(route.change(&call))
+        Ok(match route.work {
+            Work::Change(make, _) => Some(make(&call)),
+            _ => None,
+        })
     };
     read().map_err(|refusal: Refusal| refusal.line().to_owned())
 }

@@ -202,7 +202,8 @@ pub struct Slot {
     active_ns: AtomicU64,
     /// Number of requests in progress.
     working: AtomicUsize,
-    evicted: Notify,
+    /// Signals that the connection is evicted.
+    pub evicted: Notify,
     /// Duplicate of the connection's descriptor.
     socket: OnceLock<OwnedFd>,
 }
@@ -299,11 +300,6 @@ impl Slot {
             look.tick().await;
         }
     }
-
-    /// Waits until the connection is evicted.
-    pub async fn evicted(&self) {
-        self.evicted.notified().await;
-    }
 }
 
 impl Drop for SlotGuard {
@@ -322,23 +318,24 @@ impl Drop for BusyGuard {
     }
 }
 
+/// Maximum time for which a client may stop reading a response.
+const STALL_TIME: Duration = Duration::from_secs(10);
+
 /// A stream whose writes fail after a stall, so that a client that does not read its responses
 /// cannot keep memory or a slot.
 pub struct StallLimit<S> {
     stream: S,
     slot: Arc<Slot>,
-    limit: Duration,
     /// Deadline of stalled writes; `None` while writes progress.
     stalled: Option<Deadline>,
 }
 
 impl<S> StallLimit<S> {
     /// Wraps a stream; its slot records traffic.
-    pub fn new(stream: S, slot: Arc<Slot>, limit: Duration) -> StallLimit<S> {
+    pub fn new(stream: S, slot: Arc<Slot>) -> StallLimit<S> {
         StallLimit {
             stream,
             slot,
-            limit,
             stalled: None,
         }
     }
@@ -354,10 +351,9 @@ impl<S> StallLimit<S> {
             self.stalled = None;
             return written;
         }
-        let limit = self.limit;
-        let stalled = self.stalled.get_or_insert_with(|| Deadline::after(limit));
+        let new = || Deadline::after(STALL_TIME);
         // Polling again returns the error again.
-        let ended = Pin::new(stalled).poll(cx);
+        let ended = Pin::new(self.stalled.get_or_insert_with(new)).poll(cx);
         ended.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }

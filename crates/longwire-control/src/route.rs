@@ -100,14 +100,6 @@ impl Route {
         self.method != Method::Get
     }
 
-    /// Returns the change of a call; `None` if the route makes no change.
-    pub fn change(&self, call: &Call) -> Option<Value> {
-        match self.work {
-            Work::Change(make, _) => Some(make(call)),
-            _ => None,
-        }
-    }
-
     /// Returns the name of the placeholder.
     pub fn braces(&self) -> Option<&'static str> {
         self.path.split('/').filter_map(in_braces).next()

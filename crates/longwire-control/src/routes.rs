@@ -222,7 +222,7 @@ fn overview(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
         links: controller.link_count(),
         paths: controller.paths().len(),
         may_change: call.may_change && controller.takes_changes(),
-        view: state.view.keeps_all(),
+        view: state.view.keeps_all,
         replay: (!controller.takes_changes()).then(|| ReplayProgress::of(&controller.report())),
     })
 }

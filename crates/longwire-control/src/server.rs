@@ -47,9 +47,6 @@ const HEADERS_MAX: usize = 64;
 /// Read buffer of a connection, in bytes.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Maximum time for which a client may stop reading a response.
-const STALL_TIME: Duration = Duration::from_secs(10);
-
 /// Time allowed at shutdown for responses in progress.
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -291,7 +288,7 @@ async fn serve_connection(
         async move { Ok::<_, Infallible>(state.answer(request, peer, slot).await) }
     });
     slot.keep_socket(stream.as_fd());
-    let stream = StallLimit::new(stream, Arc::clone(&slot), STALL_TIME);
+    let stream = StallLimit::new(stream, Arc::clone(&slot));
     let connection = http1::Builder::new()
         // A client such as `nc -N` closes its sending direction before the response.
         .half_close(true)
@@ -305,7 +302,7 @@ async fn serve_connection(
     // Ignore errors, which concern only this client.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = slot.evicted() => return,
+        () = slot.evicted.notified() => return,
         () = ended(&mut stopped) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;

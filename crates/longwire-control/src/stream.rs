@@ -33,19 +33,16 @@ const EACH_MAX: usize = 10_000;
 /// Heartbeat period; without heartbeats, neither side would detect a dead connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// A source of events.
-pub trait EventSource: Send {
-    /// Returns the next event. An error is the last event, and contains the reason.
-    fn next(&mut self) -> Result<Bytes, Bytes>;
-}
+/// Returns the next event of a stream. An error is the last event, and contains the reason.
+pub type EventSource = Box<dyn FnMut() -> Result<Bytes, Bytes> + Send>;
 
 /// Builds the event source for a request.
-pub type MakeSource = fn(&Arc<ApiState>, &Call) -> Result<Box<dyn EventSource>, Refusal>;
+pub type MakeSource = fn(&Arc<ApiState>, &Call) -> Result<EventSource, Refusal>;
 
 /// An event stream.
 pub struct Watcher {
     state: Arc<ApiState>,
-    source: Box<dyn EventSource>,
+    source: EventSource,
     every: Duration,
     _place: OwnedSemaphorePermit,
     working: Arc<BusyGuard>,
@@ -105,8 +102,8 @@ pub fn watcher(
 ///
 /// # Errors
 /// 400 if too many links are requested individually.
-pub fn counters(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
-    let counters = Counters {
+pub fn counters(state: &Arc<ApiState>, call: &Call) -> Result<EventSource, Refusal> {
+    let mut counters = Counters {
         state: Arc::clone(state),
         pattern: call.query.text("match").unwrap_or("*").to_owned(),
         each: call.query.text("links") == Some("each"),
@@ -118,7 +115,7 @@ pub fn counters(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSourc
             return Err(Refusal::bad(too_many(count)));
         }
     }
-    Ok(Box::new(counters))
+    Ok(Box::new(move || counters.next()))
 }
 
 fn too_many(count: usize) -> String {
@@ -149,7 +146,7 @@ async fn send_events(mut watcher: Watcher, sender: mpsc::Sender<Bytes>) {
         let text = tokio::select! {
             _ = ticks.tick() => {
                 let made = state.slowly(move || {
-                    let text = watcher.source.next();
+                    let text = (watcher.source)();
                     (watcher, text)
                 });
                 let Some((back, text)) = made.await else {
@@ -185,7 +182,7 @@ pub fn event(kind: &str, data: &impl Serialize) -> Bytes {
     }
 }
 
-impl EventSource for Counters {
+impl Counters {
     fn next(&mut self) -> Result<Bytes, Bytes> {
         let now = self.read_counters();
         if self.each && now.count > EACH_MAX {
@@ -196,9 +193,7 @@ impl EventSource for Counters {
         self.last = Some(now);
         Ok(text)
     }
-}
 
-impl Counters {
     fn read_counters(&self) -> Sample {
         let controller = &self.state.controller;
         let mut now = Sample {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hyper::body::Bytes;
 use longwire_engine::Nanos;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -12,7 +11,7 @@ use crate::server::ended;
 use crate::state::ApiState;
 use crate::stream::{EventSource, event};
 use crate::view::history::{Columns, HistoryEvent};
-use crate::view::{PERIOD, View, lock};
+use crate::view::{PERIOD, lock};
 
 /// Returns the samples of a direction.
 ///
@@ -75,20 +74,12 @@ pub fn no_direction(name: &str) -> Refusal {
 /// Maximum number of directions in a stream.
 const DIRECTIONS_MAX: usize = 8;
 
-/// Event source for new samples of some directions.
-struct NewSamples {
-    view: Arc<View>,
-    state: Arc<ApiState>,
-    /// Names of directions, each with the end time of the last sample sent.
-    directions: Vec<(String, Option<Nanos>)>,
-}
-
-/// Returns the event source for a request.
+/// Returns the source of new samples of the requested directions.
 ///
 /// # Errors
 /// 404 for an unknown direction.
-pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventSource>, Refusal> {
-    let view = Arc::clone(&state.view);
+pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<EventSource, Refusal> {
+    let view = &state.view;
     let directions = call.query.text("directions").unwrap_or("");
     let names: Vec<&str> = directions.split(',').collect();
     if names.len() > DIRECTIONS_MAX || names.contains(&"") {
@@ -103,20 +94,15 @@ pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<Box<dyn EventS
         }
     }
     view.wanted.notify_one();
+    let state = Arc::clone(state);
+    // With the end time of the last sample sent.
     let directions = names.iter().map(|name| ((*name).to_owned(), None));
-    Ok(Box::new(NewSamples {
-        view,
-        state: Arc::clone(state),
-        directions: directions.collect(),
-    }))
-}
-
-impl EventSource for NewSamples {
-    fn next(&mut self) -> Result<Bytes, Bytes> {
-        let mut history = lock(&self.view.history);
+    let mut directions: Vec<(String, Option<Nanos>)> = directions.collect();
+    Ok(Box::new(move || {
+        let mut history = lock(&state.view.history);
         let mut sent = HistoryEvent::default();
-        for (name, last) in &mut self.directions {
-            let Some(samples) = history.read(name, &self.state.controller) else {
+        for (name, last) in &mut directions {
+            let Some(samples) = history.read(name, &state.controller) else {
                 let error = serde_json::json!({ "error": format!("{name} was removed") });
                 return Err(event("error", &error));
             };
@@ -128,12 +114,12 @@ impl EventSource for NewSamples {
             sent.0.insert(name.clone(), columns);
         }
         Ok(event("", &sent))
-    }
+    }))
 }
 
 /// Samples the run while clients need samples, until the run ends.
 pub async fn sample(state: Arc<ApiState>) {
-    let view = Arc::clone(&state.view);
+    let view = &state.view;
     let mut stopped = state.stopped.clone();
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -150,8 +136,8 @@ pub async fn sample(state: Arc<ApiState>) {
             () = next => {}
             () = ended(&mut stopped) => return,
         }
-        let (view, of) = (Arc::clone(&view), Arc::clone(&state));
-        let sampled = state.slowly(move || view.sample(&of.controller, tick));
+        let of = Arc::clone(&state);
+        let sampled = state.slowly(move || of.view.sample(&of.controller, tick));
         if sampled.await.is_none() {
             return;
         }

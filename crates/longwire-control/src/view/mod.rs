@@ -56,7 +56,7 @@ fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Default)]
 pub struct View {
     /// Whether histories are recorded from the start.
-    keeps_all: bool,
+    pub keeps_all: bool,
     wanted: Notify,
     history: Mutex<History>,
     table: Mutex<Table>,
@@ -82,11 +82,6 @@ impl View {
             judge,
             ..View::default()
         }
-    }
-
-    /// Returns whether histories are recorded from the start.
-    pub fn keeps_all(&self) -> bool {
-        self.keeps_all
     }
 
     /// Returns whether no client needs samples.
