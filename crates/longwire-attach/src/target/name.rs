@@ -161,13 +161,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_containers_have_an_optional_runtime() {
+    fn a_runtime_and_a_namespace_are_optional() {
         for text in ["web", "3fa9", "docker:web", "cri-o:web.1_a-b", "podman:x"] {
             let name: ContainerName = text.parse().expect(text);
             assert_eq!(name.to_string(), text);
         }
         let crio: ContainerName = "crio:web".parse().expect("another spelling");
         assert_eq!(crio.runtime, Some(Runtime::CriO));
+        let name: PodName = "web-0".parse().expect("a name");
+        assert_eq!(name.to_string(), "default/web-0");
+        assert_eq!("default/web-0".parse(), Ok(name));
     }
 
     #[test]
@@ -182,12 +185,5 @@ mod tests {
         for text in ["", "/", "a/", "/a", "a/b/c", "../a", "a/.."] {
             assert!(text.parse::<PodName>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_pod_without_a_namespace_is_in_the_default_namespace() {
-        let name: PodName = "web-0".parse().expect("a name");
-        assert_eq!(name.to_string(), "default/web-0");
-        assert_eq!("default/web-0".parse(), Ok(name));
     }
 }
