@@ -55,10 +55,10 @@ impl Site {
     }
 }
 
-/// Returns a network whose link has this delay. Each of its files fills two pages.
 /// Files of a network that runs.
 const KEPT: [&str; 4] = ["log", "network.key", "network.toml", "spec.json"];
 
+/// Returns a network whose link has this delay. Each of its files fills two pages.
 fn spec(delay: &str) -> NetworkSpec {
     let file = format!(
         "# {}\n[ports]\na = \"null\"\nb = \"null\"\n[[link]]\nname = \"x\"\ndelay = \"{delay}\"\n",
