@@ -44,30 +44,27 @@ pub(crate) fn namespace(attachment: &Attachment) -> Option<PathBuf> {
     path.map(PathBuf::from)
 }
 
-pub(crate) struct Node {
-    client: Client,
-    socket: PathBuf,
-}
+pub(crate) struct Node(Client);
 
 impl Node {
     /// Creates a client with a time limit for requests. It connects at the first request.
     pub fn new(socket: Option<PathBuf>, limit: Duration) -> Result<Node, NodeError> {
         let socket = socket.unwrap_or_else(default_socket);
-        let client = Client::new(Address::Unix(socket.clone()), None);
+        let client = Client::new(Address::Unix(socket), None);
         let mut client = client.map_err(|error| NodeError::Unreachable(error.to_string()))?;
         client.set_time_limit(limit);
-        Ok(Node { client, socket })
+        Ok(Node(client))
     }
 
     /// Attaches a link, or changes one that is attached.
     pub fn put(&mut self, name: &str, request: &Value) -> Result<(), NodeError> {
-        let response = self.client.put(&path(name), request);
+        let response = self.0.put(&path(name), request);
         response.map(drop).map_err(|error| self.error(error))
     }
 
     /// Removes a link if it exists.
     pub fn delete(&mut self, name: &str) -> Result<(), NodeError> {
-        let response = self.client.delete(&path(name));
+        let response = self.0.delete(&path(name));
         match response.map_err(|error| self.error(error)) {
             Ok(_) | Err(NodeError::Refused(404, _)) => Ok(()),
             Err(error) => Err(error),
@@ -76,7 +73,7 @@ impl Node {
 
     /// Returns an attachment if it exists.
     pub fn get(&mut self, name: &str) -> Result<Option<Attachment>, NodeError> {
-        let response = self.client.get(&path(name));
+        let response = self.0.get(&path(name));
         match response.map_err(|error| self.error(error)) {
             Ok(value) => self.parse(value).map(Some),
             Err(NodeError::Refused(404, _)) => Ok(None),
@@ -86,7 +83,7 @@ impl Node {
 
     /// Returns all attachments.
     pub fn list(&mut self) -> Result<Vec<Attachment>, NodeError> {
-        let response = self.client.get(ATTACHMENTS);
+        let response = self.0.get(ATTACHMENTS);
         let value = response.map_err(|error| self.error(error))?;
         let list: AttachmentList<Value> = self.parse(value)?;
         Ok(list.attachments)
@@ -94,13 +91,13 @@ impl Node {
 
     /// Checks that the node answers.
     pub fn check_health(&mut self) -> Result<(), NodeError> {
-        let response = self.client.get("/v1/health");
+        let response = self.0.get("/v1/health");
         response.map(drop).map_err(|error| self.error(error))
     }
 
     fn parse<T: DeserializeOwned>(&self, value: Value) -> Result<T, NodeError> {
         serde_json::from_value(value).map_err(|error| {
-            let socket = self.socket.display();
+            let socket = self.0.address();
             NodeError::Unreachable(format!("the server at {socket} is not a node: {error}"))
         })
     }
@@ -114,7 +111,7 @@ impl Node {
             ClientError::Refused(refusal) => NodeError::Refused(refusal.status, refusal.body.error),
             ClientError::Unreachable { source, .. } => NodeError::Unreachable(format!(
                 "no node answers at {}: {source}; start `longwire node` on this machine",
-                self.socket.display()
+                self.0.address()
             )),
             error => NodeError::Unreachable(error.to_string()),
         }
