@@ -15,5 +15,5 @@ pub mod target;
 
 pub use target::{
     Container, ContainerName, FoundTarget, Machine, NameError, Place, PlaceState, PodName, Runtime,
-    State, Survey, Target, TargetError, UnknownTarget, containers, process_start,
+    State, Survey, Target, TargetError, UnknownTarget, process_start,
 };

@@ -84,11 +84,6 @@ impl fmt::Display for Target {
     }
 }
 
-/// Returns all running containers on this machine.
-pub fn containers() -> Vec<Container> {
-    Machine::this().containers()
-}
-
 /// Returns a process's start time in clock ticks since boot, to detect a reused PID.
 ///
 /// # Errors
