@@ -34,9 +34,6 @@ pub enum ControlError {
     /// The threads could not be started.
     #[error("cannot start the control API: {0}")]
     Start(io::Error),
-    /// The address of a listener is unknown.
-    #[error(transparent)]
-    System(#[from] io::Error),
 }
 
 /// Action that fails if a socket cannot be created or opened.

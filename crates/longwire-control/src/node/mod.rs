@@ -1,6 +1,6 @@
 //! API of a node: attachments, each with the control API of its run.
 
-pub(crate) mod document;
+mod document;
 mod networks;
 
 use std::collections::HashMap;
