@@ -11,12 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// API group.
-pub const GROUP: &str = "longwire.dev";
-
-/// API version.
-pub const VERSION: &str = "v1alpha1";
-
 /// Returns the definitions of all resources, ordered by name.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
     vec![Link::crd(), Network::crd(), Scenario::crd()]

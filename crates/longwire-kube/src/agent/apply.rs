@@ -25,7 +25,8 @@ const REPEAT_REFUSED: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     failed: BTreeMap<String, FailedPut>,
-    errors: BTreeMap<String, NodeError>,
+    /// Errors of the last requests.
+    pub errors: BTreeMap<String, NodeError>,
     /// Whether a removal failed; the next comparison will find the attachment again.
     has_failed_removal: bool,
 }
@@ -89,11 +90,6 @@ impl Attempts {
             }
         }
         views
-    }
-
-    /// Returns the errors of the last requests, by attachment.
-    pub fn errors(&self) -> &BTreeMap<String, NodeError> {
-        &self.errors
     }
 
     /// Returns the time until the next retry.

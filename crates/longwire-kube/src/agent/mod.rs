@@ -27,7 +27,7 @@ use tokio::sync::{Notify, watch};
 use crate::metrics::{Health, Metrics, NodeRequest, serve};
 use crate::node::{ATTACHMENTS, AttachmentView, Counters, NodeClient, NodeError};
 use crate::plan::{PREFIX, Plan, WantedAttachment, plan};
-use crate::watch::{ClusterError, Task, Watcher};
+use crate::watch::{Task, Watcher};
 
 /// Delay to collect changes before a round.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -61,9 +61,6 @@ pub struct AgentSettings {
 /// Fatal error of an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// No access to a cluster.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
     /// The metrics address cannot be bound.
     #[error("{address}: {error}")]
     Listen {
@@ -212,7 +209,7 @@ impl Agent {
         self.metrics.set_attachments(attached, waiting);
         let state = NodeState {
             views: &views,
-            errors: self.attempts.errors(),
+            errors: &self.attempts.errors,
             counters: &self.counters.by_name,
             node_error: None,
         };

@@ -100,7 +100,7 @@ async fn foreign_attachments_are_kept() {
         let body = body(link, to);
         let wanted = wanted(&[("kube-shop-a-1", body.clone())]);
         let found = apply(&mut attempts, &node, &wanted).await;
-        assert!(attempts.errors().is_empty(), "{:?}", attempts.errors());
+        assert!(attempts.errors.is_empty(), "{:?}", attempts.errors);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["kube-shop-a-1", "web"]);
         assert_eq!(found["kube-shop-a-1"]["link"], body["link"]);
         assert_eq!(found["kube-shop-a-1"]["to"], body["to"]);
@@ -163,7 +163,7 @@ async fn refusals_and_conflicts_have_a_remedy() {
     let bad = wanted(&[("kube-shop-a-1", body(wrong, "10.0.0.1"))]);
     let found = apply(&mut attempts, &node, &bad).await;
     assert_eq!(found["kube-shop-a-1"]["link"]["delay"], "20ms", "it stays");
-    let error = &attempts.errors()["kube-shop-a-1"];
+    let error = &attempts.errors["kube-shop-a-1"];
     assert!(matches!(error, NodeError::Refused { .. }), "{error}");
     let hindrance = hindrance_of("shop/cart-0", error, &|_| None);
     assert_eq!(hindrance.reason, Reason::Refused);
@@ -174,7 +174,7 @@ async fn refusals_and_conflicts_have_a_remedy() {
     assert!(wait > Duration::from_secs(5), "{wait:?}");
     // A valid request does not wait for the retry delay.
     apply(&mut attempts, &node, &good).await;
-    assert!(attempts.errors().is_empty());
+    assert!(attempts.errors.is_empty());
     // A second link must not select the same traffic.
     let error = node.put("kube-shop-b-1", &same).await;
     let error = error.expect_err("a conflict");
