@@ -288,11 +288,7 @@ impl Bound {
     /// Starts a server with the handler that `make` returns, unless there are no addresses.
     fn serve_with(
         self,
-        make: impl FnOnce(
-            Files,
-            watch::Receiver<bool>,
-            Handle,
-        ) -> (Arc<Handler>, Option<Background>),
+        make: impl FnOnce(Files, watch::Receiver<bool>, Handle) -> (Arc<Handler>, Option<Background>),
     ) -> Result<Option<Server>, ControlError> {
         if self.listeners.is_empty() {
             return Ok(None);

@@ -444,7 +444,8 @@ mod tests {
         let working = second.0.work();
         let are_left = |held: [&SlotGuard; 3]| {
             let taken = places.taken();
-            let same = taken.iter().zip(held).filter(|(slot, held)| Arc::ptr_eq(slot, &held.0));
+            let same = taken.iter().zip(held);
+            let same = same.filter(|(slot, held)| Arc::ptr_eq(slot, &held.0));
             (taken.len(), same.count()) == (3, 3)
         };
         // Evicts the connection that has been idle longest: the third, then the first.

@@ -11,7 +11,11 @@ use crate::server::ended;
 use crate::state::ApiState;
 use crate::stream::{EventSource, event};
 use crate::view::history::{Columns, HistoryEvent};
+use crate::view::table::Selection;
 use crate::view::{PERIOD, lock};
+
+/// Default number of rows.
+const ROWS: u64 = 50;
 
 /// Returns the samples of a direction.
 ///
@@ -34,8 +38,17 @@ pub fn history(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 /// # Errors
 /// If serialisation fails.
 pub fn table(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
-    let page = lock(&state.view.table).page(&call.query, &state.controller);
-    state.view.wanted.notify_one();
+    let view = &state.view;
+    let number = |name: &str, otherwise| call.query.number(name).unwrap_or(otherwise) as usize;
+    let selection = Selection {
+        pattern: call.query.text("match").unwrap_or("*"),
+        sort: call.query.text("sort").unwrap_or("name"),
+        descending: call.query.text("order") == Some("desc"),
+        offset: number("offset", 0),
+        limit: number("limit", ROWS),
+    };
+    let page = lock(&view.table).page(&selection, &state.controller);
+    view.wanted.notify_one();
     Reply::json(&page)
 }
 

@@ -10,8 +10,6 @@ use longwire_topology::glob::fits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::route::Query;
-
 /// Idle time after which counters are no longer read.
 const IDLE_AFTER: Duration = Duration::from_secs(5);
 
@@ -64,8 +62,15 @@ pub struct TableRow {
     pub recent: Vec<f64>,
 }
 
-/// Default number of rows in a response.
-const ROWS: u64 = 50;
+/// Rows requested by a client.
+#[derive(Clone, Debug)]
+pub struct Selection<'a> {
+    pub pattern: &'a str,
+    pub sort: &'a str,
+    pub descending: bool,
+    pub offset: usize,
+    pub limit: usize,
+}
 
 /// Rates of all directions.
 #[derive(Debug, Default)]
@@ -126,20 +131,18 @@ impl Table {
         self.at = now;
     }
 
-    /// Returns the requested rows. Rates are available from the second reading on.
-    pub fn page(&mut self, query: &Query, controller: &Controller) -> TablePage {
+    /// Returns rows. Rates are available from the second reading on.
+    pub fn page(&mut self, selection: &Selection<'_>, controller: &Controller) -> TablePage {
         self.asked = Some(Instant::now());
         if self.rows.is_empty() {
             self.read(controller);
         }
-        let pattern = query.text("match").unwrap_or("*");
-        let rows = self.rows.iter().filter(|row| row.fits(pattern));
-        let mut rows: Vec<&Row> = rows.collect();
+        let rows = self.rows.iter();
+        let mut rows: Vec<&Row> = rows.filter(|row| row.fits(selection.pattern)).collect();
         let fitting = rows.len();
-        sort(&mut rows, query);
-        let number = |name: &str, otherwise| query.number(name).unwrap_or(otherwise) as usize;
-        let rows = rows.into_iter().skip(number("offset", 0));
-        let rows: Vec<&Row> = rows.take(number("limit", ROWS)).collect();
+        sort(&mut rows, selection);
+        let rows = rows.into_iter().skip(selection.offset);
+        let rows: Vec<&Row> = rows.take(selection.limit).collect();
         let ids = rows.iter().map(|row| row.direction.id).collect();
         let queues = controller.occupancies(ids);
         let queue = |at: usize| queues.get(at).copied().flatten();
@@ -154,11 +157,9 @@ impl Table {
     }
 }
 
-fn sort(rows: &mut [&Row], query: &Query) {
-    let sort = query.text("sort").unwrap_or("name");
-    let is_descending = query.text("order") == Some("desc");
+fn sort(rows: &mut [&Row], selection: &Selection<'_>) {
     let by_name = |a: &&Row, b: &&Row| a.direction.name.cmp(&b.direction.name);
-    let key = |row: &Row| match sort {
+    let key = |row: &Row| match selection.sort {
         "bits_in" => row.rates[0],
         "bits_out" => row.rates[1],
         "drops" => row.rates[4],
@@ -168,7 +169,7 @@ fn sort(rows: &mut [&Row], query: &Query) {
     };
     // Sort by name first, because ties are in the order of names.
     rows.sort_by(by_name);
-    match (sort, is_descending) {
+    match (selection.sort, selection.descending) {
         ("name", true) => rows.reverse(),
         ("name", false) => {}
         (_, true) => rows.sort_by(|a, b| key(b).total_cmp(&key(a))),
