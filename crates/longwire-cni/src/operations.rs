@@ -52,8 +52,8 @@ impl Call<'_> {
     }
 
     fn name(&self) -> String {
-        let parameters = self.parameters;
-        name_of(&self.config.name, &parameters.container, &parameters.interface)
+        let given = self.parameters;
+        name_of(&self.config.name, &given.container, &given.interface)
     }
 
     fn node(&self, limit: Duration) -> Result<Node, NodeError> {

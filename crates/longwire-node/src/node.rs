@@ -362,7 +362,8 @@ impl NodeShared {
         }
         let load = |selection: &Selection| {
             let programs = selectors.iter().map(|it| it.load(selection));
-            programs.collect::<Result<Vec<_>, _>>().map_err(LinkFailure::from)
+            let programs = programs.collect::<Result<Vec<_>, _>>();
+            programs.map_err(LinkFailure::from)
         };
         let (new, before) = (&request.place.selection, &old.place.selection);
         let programs = (new != before).then(|| Ok::<_, LinkFailure>((load(new)?, load(before)?)));

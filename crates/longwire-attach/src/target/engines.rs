@@ -221,4 +221,3 @@ fn get(path: &Path, target: &str) -> io::Result<Response> {
         Err(error) => invalid(error.to_string()),
     })
 }
-

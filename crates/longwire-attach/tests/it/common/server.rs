@@ -49,11 +49,7 @@ impl Server {
     }
 }
 
-fn answer(
-    stream: &UnixStream,
-    script: &Script,
-    paths: &Mutex<Vec<String>>,
-) -> std::io::Result<()> {
+fn answer(stream: &UnixStream, script: &Script, paths: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first)?;
