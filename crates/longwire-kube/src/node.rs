@@ -229,7 +229,6 @@ impl Counters {
         }
         sum
     }
-
 }
 
 impl Sum for Counters {

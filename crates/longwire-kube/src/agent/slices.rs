@@ -74,7 +74,8 @@ pub(super) fn slices(node: &str, plan: &Plan, state: &NodeState<'_>) -> Slices {
         };
         let mut hindrances = link.hindrances.clone();
         count_pods(&mut slice, parts, state, &resource_of, &mut hindrances);
-        let counters = parts.iter().filter_map(|(name, _)| state.counters.get(*name));
+        let counters = parts.iter();
+        let counters = counters.filter_map(|(name, _)| state.counters.get(*name));
         set_counters(&mut slice, counters.copied().sum());
         if let Some(hindrance) = gravest(hindrances) {
             set_hindrance(&mut slice, hindrance);

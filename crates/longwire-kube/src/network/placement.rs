@@ -300,8 +300,12 @@ mod tests {
         let pairs = json!({ "pairs": [["ab", "ba"], ["ac", "ca"]] });
         let spec = spec_of_pairs(pairs, &[("ab", "a"), ("ac", "a"), ("ba", "b"), ("ca", "c")]);
         let file = place_one_node(&spec).expect("it is placed").file;
-        for (port, pod, partner) in [("ab", "a", 2), ("ac", "a", 3), ("ba", "b", 1), ("ca", "c", 1)]
-        {
+        for (port, pod, partner) in [
+            ("ab", "a", 2),
+            ("ac", "a", 3),
+            ("ba", "b", 1),
+            ("ca", "c", 1),
+        ] {
             let to = [format!("10.0.0.{partner}")];
             let attach = json!({ "pod": format!("shop/{pod}"), "to": to });
             assert_eq!(file["ports"][port]["attach"], attach);

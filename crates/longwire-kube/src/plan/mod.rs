@@ -210,7 +210,8 @@ fn plan_link(state: &ClusterState, link: &Link, plan: &mut Plan) {
                             timeline: timeline.clone(),
                         };
                         let all = bodies.into_iter();
-                        plan.attachments.extend(all.map(|(name, body)| (name, wanted(body))));
+                        let all = all.map(|(name, body)| (name, wanted(body)));
+                        plan.attachments.extend(all);
                     }
                     Err(hindrance) => {
                         if hindrance.reason == Reason::Refused {
