@@ -54,38 +54,18 @@ pub struct OneDirection {
 /// Duration of the loss measurement per direction.
 const LOSS_TIME: Duration = Duration::from_secs(2);
 
-/// Expectations for both directions.
-#[derive(Clone, Debug)]
-pub struct LinkExpectations {
-    up: Expectation,
-    down: Expectation,
-}
-
-impl LinkExpectations {
-    /// Derives expectations from the configurations.
-    pub fn new(up: &LinkConfig, down: &LinkConfig) -> LinkExpectations {
-        LinkExpectations {
-            up: Expectation::of(up),
-            down: Expectation::of(down),
-        }
-    }
-
-    /// Returns the expected round-trip time of a small datagram.
-    pub fn rtt_ms(&self) -> f64 {
-        self.up.delay_ms + self.down.delay_ms
-    }
-}
-
-/// Measures the link between two hosts; `progress` receives the name of each step.
+/// Measures the link between two hosts, with an expectation for up and for down; `progress`
+/// receives the name of each step.
 ///
 /// # Errors
 /// If a socket cannot be opened, or no datagram arrives.
 pub fn probe(
     path: Path<'_>,
-    expectations: &LinkExpectations,
+    [up, down]: [Expectation; 2],
     mut progress: impl FnMut(&str),
 ) -> Result<ProbeResult, TrafficError> {
-    let rtt = Duration::from_secs_f64(expectations.rtt_ms() / 1e3);
+    let rtt_expected_ms = up.delay_ms + down.delay_ms;
+    let rtt = Duration::from_secs_f64(rtt_expected_ms / 1e3);
     progress("round trips");
     // The first round trip includes address resolution; discard it.
     let timeout = rtt * 2 + Duration::from_millis(500);
@@ -95,18 +75,16 @@ pub fn probe(
     let count = (time.as_secs_f64() / interval.as_secs_f64()).clamp(3.0, 200.0);
     let trips = round_trips(path, count as u32, interval, timeout)?;
     let tcp_time = Duration::from_secs(2) + rtt * 10;
-    let mut measure = |name: &str, path, expected: &Expectation| {
-        one_direction(path, expected.clone(), tcp_time, |what| {
+    let mut measure = |name: &str, path, expected| {
+        one_direction(path, expected, tcp_time, |what| {
             progress(&format!("{name}: {what}"))
         })
     };
-    let up = measure("up", path, &expectations.up)?;
-    let down = measure("down", path.reversed(), &expectations.down)?;
     Ok(ProbeResult {
         rtt_ms: trips.median_ns().map(|ns| ns as f64 / 1e6),
-        rtt_expected_ms: expectations.rtt_ms(),
-        up,
-        down,
+        rtt_expected_ms,
+        up: measure("up", path, up)?,
+        down: measure("down", path.reversed(), down)?,
     })
 }
 

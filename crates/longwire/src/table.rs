@@ -1,6 +1,12 @@
-//! Plain tables with right-aligned columns.
+//! Plain tables with right-aligned columns, and lists.
 
 use std::fmt::Display;
+
+/// Joins the texts of several parts.
+pub fn joined(parts: impl IntoIterator<Item = impl ToString>, separator: &str) -> String {
+    let parts: Vec<String> = parts.into_iter().map(|part| part.to_string()).collect();
+    parts.join(separator)
+}
 
 /// A table under construction.
 #[derive(Debug)]
@@ -51,9 +57,7 @@ impl Table {
         for row in &self.rows {
             let cells = row.iter().zip(&widths);
             let cells = cells.map(|(cell, width)| format!("{cell:>width$}"));
-            let cells: Vec<String> = cells.collect();
-            text.push_str(&cells.join("  "));
-            text.push('\n');
+            text += &(joined(cells, "  ") + "\n");
         }
         text
     }

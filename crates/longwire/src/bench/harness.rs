@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -120,12 +120,8 @@ impl Field {
             row
         };
         let rows: Vec<Vec<(String, String)>> = items.iter().map(row).collect();
-        let mut columns: Vec<&str> = Vec::new();
-        for (name, _) in rows.iter().flatten() {
-            if !columns.contains(&name.as_str()) {
-                columns.push(name);
-            }
-        }
+        let columns: IndexSet<&str> = rows.iter().flatten().map(|(name, _)| &**name).collect();
+        let columns: Vec<&str> = columns.into_iter().collect();
         let mut table = Table::new(&columns);
         for row in &rows {
             let cell = |column: &&str| {

@@ -43,8 +43,8 @@ LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s.";
 pub(crate) fn measure(args: &RateArgs, kind: &str) -> Result<Vec<RateRow>, Error> {
     let mut rows = Vec::new();
     for rate in &args.rate {
-        rows.push(udp(*rate, args, kind)?);
-        rows.push(tcp(*rate, args, kind)?);
+        rows.push(row(*rate, "udp", UDP_PAYLOAD, args, kind)?);
+        rows.push(row(*rate, "tcp", TCP_PAYLOAD, args, kind)?);
     }
     Ok(rows)
 }
@@ -70,47 +70,38 @@ fn duration(rate: BitRate, args: &RateArgs) -> Duration {
     Duration::from_secs_f64(args.time.as_secs_f64().max(least))
 }
 
-fn udp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
-    let testbed = Testbed::emulated()?;
-    let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
-    let duration = duration(rate, args);
-    // 10 % above capacity saturates the link without flooding it.
-    let per_second = (capacity(rate) * 1.1).ceil() as u64;
-    let flow = UdpFlow {
-        timeout: Duration::from_secs(1),
-        ..UdpFlow::new(FULL_FRAME, per_second, duration)
-    };
-    let got = udp_flow(testbed.path(), flow)?;
-    let report = running.stop();
-    let bits = got.steady_per_second * 8.0 * UDP_PAYLOAD;
-    Ok(row(rate, "udp", bits, 8.0 * UDP_PAYLOAD, &report))
-}
-
-fn tcp(rate: BitRate, args: &RateArgs, kind: &str) -> Result<RateRow, Error> {
-    let testbed = Testbed::emulated()?;
-    let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
-    let duration = duration(rate, args);
-    let flow = tcp_flow(testbed.path(), duration, duration / 5)?;
-    let report = running.stop();
-    Ok(row(rate, "tcp", flow.goodput, 8.0 * TCP_PAYLOAD, &report))
-}
-
+/// Measures a protocol whose full frames carry `payload` bytes.
 fn row(
     rate: BitRate,
     protocol: &'static str,
-    measured_bits: f64,
-    payload_bits: f64,
-    report: &longwire_runtime::RunReport,
-) -> RateRow {
+    payload: f64,
+    args: &RateArgs,
+    kind: &str,
+) -> Result<RateRow, Error> {
+    let testbed = Testbed::emulated()?;
+    let running = testbed.start(kind, link(Some(rate)), link(None), RunConfig::default())?;
+    let duration = duration(rate, args);
+    let measured_bits = if protocol == "udp" {
+        // 10 % above capacity saturates the link without flooding it.
+        let per_second = (capacity(rate) * 1.1).ceil() as u64;
+        let flow = UdpFlow {
+            timeout: Duration::from_secs(1),
+            ..UdpFlow::new(FULL_FRAME, per_second, duration)
+        };
+        udp_flow(testbed.path(), flow)?.steady_per_second * 8.0 * payload
+    } else {
+        tcp_flow(testbed.path(), duration, duration / 5)?.goodput
+    };
+    let report = running.stop();
     let up = &report.links[0];
-    let expected_bits = capacity(rate) * payload_bits;
-    RateRow {
+    let expected_bits = capacity(rate) * 8.0 * payload;
+    Ok(RateRow {
         rate_bits: rate.bits_per_sec(),
         protocol,
         expected_bits,
         measured_bits,
         error_percent: (measured_bits / expected_bits - 1.0) * 100.0,
-        queue_drops: up.drops.get("queue_full").copied().unwrap_or(0),
-        artifacts: up.artifacts.values().sum(),
-    }
+        queue_drops: up.drops.of("queue_full"),
+        artifacts: up.artifacts.total(),
+    })
 }

@@ -153,17 +153,48 @@ const SLOW_NS: u64 = 200;
 ///
 /// Takes about `time`, but at least two runs that fill the delay line.
 fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
+    let Case {
+        size,
+        delay,
+        source_bytes,
+        ..
+    } = case;
     let pair = two_cores();
     let one = median_run(case, None, time / 2)?;
     let two = pair.map(|pair| median_run(case, Some(pair), time / 2));
     let two = two.transpose()?;
     let crossing = pair.and_then(|(one, other)| crossing::between(one, other));
-    let one_ns = one.0.ns_per_packet;
-    let two_ns = two.as_ref().map(|(run, _)| run.ns_per_packet);
+    let one_thread_ns = one.0.ns_per_packet;
+    let two_threads_ns = two.as_ref().map(|(run, _)| run.ns_per_packet);
     let near = crossing.is_some_and(|time| time <= crossing::FAR);
-    let in_memory = RATE.bytes_in(case.delay).0 as usize > IN_CACHE;
+    let in_memory = RATE.bytes_in(delay).0 as usize > IN_CACHE;
     let (run, runs) = two.filter(|_| near || in_memory).unwrap_or(one);
-    Ok(summarise(case, (run, runs), (one_ns, two_ns), crossing))
+    let (end, ns) = (run.end, run.ns_per_packet);
+    let area = source_bytes.max(RATE.bytes_in(delay).0 as usize);
+    let memcpy_ns = copy_ns_per_frame(size as usize, area);
+    let packets = end.report.traffic.packets_in;
+    let dropped_by_loss = end.report.drops.of("loss");
+    Ok(ThroughputRow {
+        size,
+        delay_us: delay.as_micros_f64(),
+        ns_per_packet: ns,
+        mpps: 1e3 / ns,
+        gbit_per_s: f64::from(size) * 8.0 / ns,
+        one_thread_ns,
+        two_threads_ns,
+        copies: if case.lend { 0 } else { 2 },
+        source_bytes,
+        memcpy_ns,
+        ratio_to_memcpy: ns / memcpy_ns,
+        crossing_ns: crossing.map(|time| time.as_nanos() as f64),
+        packets,
+        dropped_by_loss,
+        lost_otherwise: packets - dropped_by_loss - end.port.frames(),
+        damaged: end.port.damaged(),
+        memory_max: end.memory_max,
+        runs,
+        tlem_ns: tlem(size, source_bytes),
+    })
 }
 
 /// Returns the median of several runs and their number. Takes about `time`, but at least one run
@@ -251,44 +282,6 @@ const LEAST: u64 = 100_000;
 fn two_cores() -> Option<(usize, usize)> {
     let cores = host::allowed_cores();
     Some((*cores.first()?, *cores.get(1)?))
-}
-
-/// Summarises the median of `runs` runs. `one_ns` and `two_ns` are the times per frame with one
-/// thread and with two.
-fn summarise(
-    case: Case,
-    (run, runs): (Run, u32),
-    (one_ns, two_ns): (f64, Option<f64>),
-    crossing: Option<Duration>,
-) -> ThroughputRow {
-    let (size, delay) = (case.size, case.delay);
-    let (end, ns) = (run.end, run.ns_per_packet);
-    let copies = if case.lend { 0 } else { 2 };
-    let area = case.source_bytes.max(RATE.bytes_in(delay).0 as usize);
-    let memcpy_ns = copy_ns_per_frame(size as usize, area);
-    let dropped = end.report.drops.of("loss");
-    let delivered = end.port.frames();
-    ThroughputRow {
-        size,
-        delay_us: delay.as_micros_f64(),
-        ns_per_packet: ns,
-        mpps: 1e3 / ns,
-        gbit_per_s: f64::from(size) * 8.0 / ns,
-        one_thread_ns: one_ns,
-        two_threads_ns: two_ns,
-        copies,
-        source_bytes: case.source_bytes,
-        memcpy_ns,
-        ratio_to_memcpy: ns / memcpy_ns,
-        crossing_ns: crossing.map(|time| time.as_nanos() as f64),
-        packets: end.report.traffic.packets_in,
-        dropped_by_loss: dropped,
-        lost_otherwise: end.report.traffic.packets_in - dropped - delivered,
-        damaged: end.port.damaged(),
-        memory_max: end.memory_max,
-        runs,
-        tlem_ns: tlem(size, case.source_bytes),
-    }
 }
 
 fn tlem(size: u32, source_bytes: usize) -> Option<&'static str> {

@@ -16,6 +16,7 @@ use longwire_runtime::{Faults, FileLoader, suggest};
 use super::netem;
 use crate::Error;
 use crate::commands::models::synopsis;
+use crate::table::joined;
 
 /// Prefix that restricts an option to one direction.
 struct Prefix {
@@ -81,14 +82,7 @@ impl DuplexArgs {
     /// # Errors
     /// If a file or a plugin cannot be read, or values conflict.
     pub fn specs(&self) -> Result<Duplex, Error> {
-        self.read(&self.loader())
-    }
-
-    fn loader(&self) -> FileLoader {
-        FileLoader::reporting_to(&self.faults)
-    }
-
-    fn read(&self, loader: &FileLoader) -> Result<Duplex, Error> {
+        let loader = &self.loader();
         let preset = match &self.preset {
             Some(text) => presets::read(text, loader).map_err(|error| {
                 let error = suggest::preset_error(&error);
@@ -105,23 +99,26 @@ impl DuplexArgs {
         })
     }
 
+    fn loader(&self) -> FileLoader {
+        FileLoader::reporting_to(&self.faults)
+    }
+
     /// Returns the up and down links.
     ///
     /// # Errors
     /// See [`DuplexArgs::specs`].
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
-        let loader = self.loader();
-        let Duplex { up, down } = self.read(&loader)?;
-        Ok((build(&up, &loader)?, build(&down, &loader)?))
+        let Duplex { up, down } = self.specs()?;
+        Ok((self.build(&up)?, self.build(&down)?))
     }
 
-    /// Returns the link of the direction that `choose` selects.
+    /// Returns the link of one of the specifications.
     ///
     /// # Errors
-    /// See [`DuplexArgs::specs`].
-    pub fn link(&self, choose: fn(Duplex) -> LinkSpec) -> Result<LinkConfig, Error> {
-        let loader = self.loader();
-        build(&choose(self.read(&loader)?), &loader)
+    /// If a file or a plugin cannot be read, or values conflict.
+    pub fn build(&self, spec: &LinkSpec) -> Result<LinkConfig, Error> {
+        let built = spec.build(&self.loader());
+        built.map_err(|error| Error::usage(suggest::option_error(&error)))
     }
 
     /// Returns an option that was given for only one direction, such as `--up-rate`.
@@ -153,11 +150,6 @@ impl DuplexArgs {
         let given = [&self.both, &self.up, &self.down];
         self.preset.is_none() && given.iter().all(|values| values.is_empty())
     }
-}
-
-fn build(spec: &LinkSpec, loader: &FileLoader) -> Result<LinkConfig, Error> {
-    let built = spec.build(loader);
-    built.map_err(|error| Error::usage(suggest::option_error(&error)))
 }
 
 /// Applies values in order to a new specification.
@@ -213,7 +205,7 @@ impl FromArgMatches for DuplexArgs {
 const PRESET: &str = "preset";
 
 fn preset_arg() -> Arg {
-    let names: Vec<&str> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+    let names = joined(presets::PRESETS.iter().map(|preset| preset.name), ", ");
     Arg::new(PRESET)
         .long(PRESET)
         .value_name("PRESET")
@@ -221,9 +213,8 @@ fn preset_arg() -> Arg {
         .help_heading(HEADING)
         .help("Start from a preset, such as lte; other options override it")
         .long_help(format!(
-            "Start from a preset; other options override it. Presets: {}; or {}. `longwire preset` \
-             shows their options and sources",
-            names.join(", "),
+            "Start from a preset; other options override it. Presets: {names}; or {}. `longwire \
+             preset` shows their options and sources",
             synopsis(presets::FROM_FILE)
         ))
 }

@@ -171,15 +171,8 @@ impl PumpArgs {
     /// # Errors
     /// If link options conflict.
     pub fn links(&self, ways: bool) -> Result<Vec<LinkSetup>, Error> {
-        let names = self.names(ways).into_iter().enumerate();
-        let links = names.map(|(index, name)| {
-            let config = if ways && index == 1 {
-                self.link.link(|duplex| duplex.down)
-            } else {
-                self.link.link(|duplex| duplex.up)
-            };
-            Ok(LinkSetup::new(name, config?))
-        });
+        let links = self.names(ways).into_iter().zip(self.specs(ways)?);
+        let links = links.map(|(name, spec)| Ok(LinkSetup::new(name, self.link.build(&spec)?)));
         links.collect()
     }
 

@@ -16,6 +16,7 @@ use super::{ControlArgs, DuplexArgs};
 use crate::Error;
 use crate::report::finish::check_file;
 use crate::report::{Requirement, RunKind};
+use crate::table::joined;
 
 /// Options that `run`, `exec` and `attach` have in common.
 #[derive(Clone, Debug, Args)]
@@ -230,11 +231,10 @@ impl ReportArgs {
     ) -> Result<(), Error> {
         let required = self.require.iter();
         let unmeetable = required.flat_map(|required| required.unmeetable(ports, links, kind));
-        let unmeetable = unmeetable.collect::<Vec<_>>().join("; ");
-        if unmeetable.is_empty() {
-            return Ok(());
+        match joined(unmeetable, "; ").as_str() {
+            "" => Ok(()),
+            unmeetable => Err(Error::usage(format!("--require: {unmeetable}"))),
         }
-        Err(Error::usage(format!("--require: {unmeetable}")))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use longwire_engine::Nanos;
-use longwire_runtime::{Feed, RunReport, RunningNetwork};
+use longwire_runtime::{Feed, RunReport};
 use longwire_traffic::generator::{GeneratorConfig, GeneratorFeed};
 use longwire_traffic::profile::ProbeReport;
 use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver, StreamReport};
@@ -18,11 +18,8 @@ use super::run::ports_help;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, probe_lines};
 use crate::receiving::refused;
-use crate::report::ending::Ending;
-use crate::report::finish::finish;
-use crate::report::start;
+use crate::report::finish::{Ending, finish};
 use crate::signals::stop_flag;
-use crate::watch::watch_replay;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -194,14 +191,7 @@ fn send(
     let feed = feed(config)?;
     let mut outputs = pump.outputs(false, feed.is_paced())?;
     let control = ReplayControl::bind(pump, &mut outputs, false)?;
-    let (running, warnings) = replay::start(pump, feed, outputs, globals)?;
-    start::notes(running.notes(), globals);
-    let server = control.serve(&running, pump, globals)?;
-    watch_replay(&running, stop, globals)?;
-    drop(server);
-    let mut report = replay::end(running, endless);
-    report.notes.extend(warnings);
-    Ok(report)
+    replay::carry(pump, (feed, endless), outputs, control, stop, globals)
 }
 
 /// Returns the receiver's report for `--require`. Includes probes lost after the last arrival,
@@ -243,17 +233,4 @@ fn receive(port: &str) -> Result<Receiver, Error> {
 /// If the configuration is inconsistent.
 fn feed(config: GeneratorConfig) -> Result<Box<dyn Feed>, Error> {
     Ok(Box::new(GeneratorFeed::new(config).map_err(Error::usage)?))
-}
-
-/// Starts running a feed; returns the run and its warnings.
-///
-/// # Errors
-/// If the run cannot be started.
-pub(crate) fn start_feed(
-    pump: &PumpArgs,
-    feed: Box<dyn Feed>,
-    globals: &Globals,
-) -> Result<(RunningNetwork, Vec<String>), Error> {
-    let outputs = pump.outputs(false, feed.is_paced())?;
-    replay::start(pump, feed, outputs, globals)
 }

@@ -14,6 +14,7 @@ use longwire_runtime::suggest;
 use super::model_pages;
 use crate::cli::Paint;
 use crate::report::output::print_json;
+use crate::table::joined;
 use crate::{Error, Globals};
 
 /// Arguments of `models`.
@@ -158,8 +159,7 @@ pub fn synopsis(info: &ModelInfo) -> String {
     if info.params.is_empty() {
         return info.name.to_owned();
     }
-    let params: Vec<String> = info.params.iter().map(example).collect();
-    format!("{}:{}", info.name, params.join(","))
+    format!("{}:{}", info.name, joined(info.params.iter().map(example), ","))
 }
 
 fn param_help(param: &Param) -> String {

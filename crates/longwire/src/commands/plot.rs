@@ -19,6 +19,7 @@ use super::report::SelectionArgs;
 use crate::progress::Progress;
 use crate::report::output::write_json;
 use crate::report::words::count_of;
+use crate::table::joined;
 use crate::{Error, Globals};
 
 const EXAMPLES: &str = "\
@@ -78,7 +79,8 @@ pub struct PlotArgs {
     pub columns: Option<u8>,
 
     /// Panels, in this order; default: the panels that fit the inputs
-    #[arg(long, value_name = "PANEL", value_parser = panel_parser(), value_delimiter = ',')]
+    #[arg(long, value_name = "PANEL", value_delimiter = ',')]
+    #[arg(value_parser = choice(PANELS.map(|(panel, help)| (panel, panel.name(), help))))]
     pub panel: Vec<Panel>,
 
     /// Title; default: the inputs' names
@@ -99,7 +101,7 @@ pub struct PlotArgs {
     pub bin: Option<Nanos>,
 
     /// Unit of queue lengths
-    #[arg(long, value_name = "UNIT", value_parser = unit_parser(), default_value = UNITS[0].1)]
+    #[arg(long, value_name = "UNIT", value_parser = choice(UNITS), default_value = UNITS[0].1)]
     pub queue_unit: QueueUnit,
 
     /// Width of the figure in pixels of the SVG
@@ -139,26 +141,16 @@ const UNITS: [(QueueUnit, &str, &str); 2] = [
     (QueueUnit::Bytes, "bytes", "In bytes"),
 ];
 
-fn panel_parser() -> impl TypedValueParser<Value = Panel> {
-    let values = PANELS.map(|(panel, help)| PossibleValue::new(panel.name()).help(help));
-    PossibleValuesParser::new(values).try_map(|name| {
-        let mut panels = PANELS.iter().map(|(panel, _)| *panel);
-        panels.find(|panel| panel.name() == name).ok_or(UnknownName)
+/// Returns a parser of one of several values, each with its name and help.
+fn choice<T: Copy + Send + Sync + 'static, const N: usize>(
+    values: [(T, &'static str, &'static str); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = values.map(|(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(names).map(move |name| {
+        let chosen = values.iter().find(|(_, known, _)| *known == name);
+        chosen.map_or_else(|| unreachable!("clap refuses other names"), |chosen| chosen.0)
     })
 }
-
-fn unit_parser() -> impl TypedValueParser<Value = QueueUnit> {
-    let values = UNITS.map(|(_, name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(values).try_map(|name| {
-        let unit = UNITS.iter().find(|(_, unit, _)| *unit == name);
-        unit.map(|(unit, ..)| *unit).ok_or(UnknownName)
-    })
-}
-
-/// A name that is not a possible value; unreachable, because clap refuses it.
-#[derive(Debug, thiserror::Error)]
-#[error("unknown name")]
-struct UnknownName;
 
 /// Renders a figure; the number is the scale of a PNG.
 type Render = fn(&Scene, u8) -> Result<Vec<u8>, PlotError>;
@@ -221,9 +213,8 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
     }
     let links = figure.links.iter();
     let links = links.map(|link| format!("{} ({})", link.name, count_of(link.frames, "frame")));
-    let links: Vec<String> = links.collect();
-    let (output, panels) = (output.display(), panels.join(", "));
-    writeln!(out, "{output}: {panels} of {}", links.join(", "))
+    let (output, panels, links) = (output.display(), panels.join(", "), joined(links, ", "));
+    writeln!(out, "{output}: {panels} of {links}")
 }
 
 /// Returns the renderer for the file name.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use indexmap::IndexSet;
 use longwire_engine::LinkSpec;
 use longwire_engine::presets::{self, Duplex, FROM_FILE, PRESETS, Preset};
 use longwire_runtime::{FileLoader, suggest};
@@ -13,6 +14,7 @@ use serde::Serialize;
 use super::models::synopsis;
 use crate::cli::Paint;
 use crate::report::output::print_json;
+use crate::table::joined;
 use crate::{Error, Globals};
 
 /// Arguments of `preset`.
@@ -103,8 +105,7 @@ fn derived_queue(duplex: &Duplex) -> Option<String> {
         (Some(up), Some(down)) if up == down => up,
         (up, down) => {
             let sides = [("up", up), ("down", down)].into_iter();
-            let sides = sides.filter_map(|(name, limit)| Some(format!("{name} {}", limit?)));
-            sides.collect::<Vec<_>>().join(", ")
+            joined(sides.filter_map(|(name, limit)| Some(format!("{name} {}", limit?))), ", ")
         }
     };
     Some(format!(
@@ -119,12 +120,7 @@ pub fn lines(duplex: &Duplex) -> Vec<String> {
         let texts = options.iter().filter(|(of, _)| *of == name);
         texts.map(|(_, text)| text.clone()).collect::<Vec<String>>()
     };
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in up.iter().chain(&down) {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
+    let names: IndexSet<&str> = up.iter().chain(&down).map(|(name, _)| *name).collect();
     let mut lines = Vec::new();
     let mut push = |prefix: &str, name: &str, texts: Vec<String>| {
         let line = |text: String| format!("--{prefix}{name} {}", quoted(&text));

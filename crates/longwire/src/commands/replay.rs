@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use longwire_capture::same_file;
@@ -17,8 +18,7 @@ use super::feed_file::{self, FeedFile};
 use super::replay_control::ReplayControl;
 use crate::cli::{AlterArgs, PumpArgs, rate_framing};
 use crate::receiving::{ReceivedByLink, ReceiverArgs, Receivers};
-use crate::report::ending::Ending;
-use crate::report::finish::finish;
+use crate::report::finish::{Ending, finish};
 use crate::report::start as announcement;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -209,14 +209,9 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let receivers = Receivers::open(&args.receivers, &mut outputs, globals)?;
     // Start the replay only after reading the first frame.
     feed.first_stamp(&stop)?;
-    let (running, warnings) = start(&args.pump, Box::new(feed), outputs, globals)?;
-    announcement::notes(running.notes(), globals);
-    let server = control.serve(&running, &args.pump, globals)?;
-    watch_replay(&running, &stop, globals)?;
-    drop(server);
     let endless = args.select.rounds == 0 && args.select.count.is_none();
-    let mut report = end(running, endless);
-    report.notes.extend(warnings);
+    let feed: (Box<dyn Feed>, bool) = (Box::new(feed), endless);
+    let mut report = carry(&args.pump, feed, outputs, control, &stop, globals)?;
     let received = receivers.finish(&mut report);
     let ending = Ending {
         received,
@@ -242,7 +237,7 @@ struct ReplayJson<'a> {
 ///
 /// # Errors
 /// If a recording cannot be created, or the run cannot be started.
-pub(super) fn start(
+pub(crate) fn start(
     pump: &PumpArgs,
     feed: Box<dyn Feed>,
     outputs: Vec<ReplayOutput>,
@@ -256,14 +251,30 @@ pub(super) fn start(
     Ok((running, announcement.warnings))
 }
 
-/// Stops a run; `endless` means that its input has no end.
-pub(super) fn end(running: RunningNetwork, endless: bool) -> RunReport {
+/// Sends a feed until it ends or a signal stops the run; `endless` means that it has no end.
+///
+/// # Errors
+/// See [`start`]; or if clients cannot be served.
+pub(super) fn carry(
+    pump: &PumpArgs,
+    (feed, endless): (Box<dyn Feed>, bool),
+    outputs: Vec<ReplayOutput>,
+    control: ReplayControl,
+    stop: &AtomicBool,
+    globals: &Globals,
+) -> Result<RunReport, Error> {
+    let (running, warnings) = start(pump, feed, outputs, globals)?;
+    announcement::notes(running.notes(), globals);
+    let server = control.serve(&running, pump, globals)?;
+    watch_replay(&running, stop, globals)?;
+    drop(server);
     let ended = running.ended() || endless;
     let mut report = running.stop();
     // The length of a pipe is unknown, but not the number of frames already read from it.
     let waiting = report.links.iter().any(|link| link.in_flight > 0);
     report.stopped_early = !ended && !report.progress().map_or(!waiting, |done| done == 1.0);
-    report
+    report.notes.extend(warnings);
+    Ok(report)
 }
 
 impl ReplayArgs {

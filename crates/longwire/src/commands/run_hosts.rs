@@ -22,6 +22,7 @@ use longwire_topology::{Cluster, Topology};
 use longwire_units::count_of;
 
 use crate::report::{Requirement, start};
+use crate::table::joined;
 use crate::{Error, Globals};
 
 /// Environment variable with which tests shift a host's wall clock: `MS` or `MS,MS@MS`.
@@ -58,10 +59,7 @@ pub(super) struct Others {
 /// If the file has hosts but `--host` is missing or unknown, or if `--host` is given for a file
 /// without hosts.
 pub(super) fn host_of(topology: &Topology, host: Option<&str>) -> Result<Option<usize>, Error> {
-    let names = |cluster: &Cluster| {
-        let names = cluster.hosts.iter().map(|host| host.name.clone());
-        names.collect::<Vec<_>>().join(", ")
-    };
+    let names = |cluster: &Cluster| joined(cluster.hosts.iter().map(|host| &host.name), ", ");
     match (&topology.cluster, host) {
         (None, None) => Ok(None),
         (None, Some(_)) => Err(Error::usage("--host: the topology has no [[host]]")),

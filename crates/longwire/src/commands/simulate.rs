@@ -20,8 +20,7 @@ use serde::Serialize;
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
 use crate::report::RunKind;
-use crate::report::ending::Ending;
-use crate::report::finish::{ReportStream, check_file, finish, on_stuck_plugin};
+use crate::report::finish::{Ending, ReportStream, check_file, finish, on_stuck_plugin};
 use crate::report::start::{self, Announcement};
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
@@ -264,14 +263,13 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
             "{option} needs --near; without --near, omit the up- or down- prefix"
         )));
     }
-    let config = match args.direction {
-        Direction::Up => args.link.link(|duplex| duplex.up)?,
-        Direction::Down => args.link.link(|duplex| duplex.down)?,
-    };
-    Ok((
-        Ways::One(args.direction),
-        vec![setup(args.direction, config)],
-    ))
+    let specs = args.link.specs()?;
+    let config = args.link.build(match args.direction {
+        Direction::Up => &specs.up,
+        Direction::Down => &specs.down,
+    })?;
+    let links = vec![setup(args.direction, config)];
+    Ok((Ways::One(args.direction), links))
 }
 
 /// Refuses a log with an unknown format.

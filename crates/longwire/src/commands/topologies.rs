@@ -10,6 +10,7 @@ use longwire_units::count_of;
 use crate::cli::{DuplexArgs, SEED_DEFAULT};
 use crate::progress::StepsOnStderr;
 use crate::report::start::{self, Announcement};
+use crate::table::joined;
 use crate::{Error, Globals};
 
 /// A topology and its announcement. A single link is missing from the announcement, because it can
@@ -39,7 +40,7 @@ pub(super) fn pair(
             "" => problem.reason.clone(),
             remedy => format!("{}; {remedy}", problem.reason),
         });
-        Error::usage(problems.collect::<Vec<_>>().join("\n"))
+        Error::usage(joined(problems, "\n"))
     })?;
     let mut announcement = Announcement::default();
     announcement.warnings = warn(&topology, globals);
@@ -78,8 +79,7 @@ pub(super) fn read(
 
 /// Returns the error for a topology with these problems.
 pub(super) fn refused(problems: Vec<Problem>) -> Error {
-    let problems = problems.iter().map(ToString::to_string);
-    Error::usage(problems.collect::<Vec<_>>().join("\n"))
+    Error::usage(joined(problems, "\n"))
 }
 
 /// Prints a topology's warnings, and returns them for the report.

@@ -13,6 +13,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use super::system::{field, number, read};
 use super::{Finding, Status};
 use crate::remedies;
+use crate::table::joined;
 
 /// Checks the privileges; `exec` is the trial's finding, if a trial ran.
 pub(super) fn check(exec: Option<&Finding>) -> Vec<Finding> {
@@ -114,8 +115,7 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
     const USEFUL: [Capability; 3] = [Capability::Bpf, Capability::IpcLock, Capability::SysNice];
     let missing = |wanted: &[Capability]| {
         let missing = wanted.iter().filter(|one| !holds(mask, **one));
-        let names: Vec<_> = missing.map(|capability| capability.name()).collect();
-        names.join(", ")
+        joined(missing.map(|capability| capability.name()), ", ")
     };
     let needed = missing(&NEEDED);
     // CAP_SYS_ADMIN implied CAP_BPF before Linux 5.8, and still may.
@@ -174,43 +174,41 @@ struct Namespaces {
 }
 
 fn namespaces(found: &Namespaces) -> Finding {
-    const COST: &str = "exec cannot create its network";
-    let refused = |what: &str, fix: &str| Finding::fail("namespaces", what).costs(COST).fix(fix);
-    if found.networks == Some(0) {
-        return refused(
+    let obstacles = [
+        (
+            found.networks == Some(0),
             "network namespaces are disabled",
             "sysctl user.max_net_namespaces=10000",
-        );
-    }
-    if found.admin {
-        return Finding::ok("namespaces", "allowed with CAP_SYS_ADMIN");
-    }
-    if !found.known {
-        return refused(
+        ),
+        (
+            !found.admin && !found.known,
             "no user namespaces in this kernel",
             "a kernel with CONFIG_USER_NS, or sudo",
-        );
-    }
-    if found.max == Some(0) {
-        return refused(
+        ),
+        (
+            !found.admin && found.max == Some(0),
             "user namespaces are disabled",
             "sysctl user.max_user_namespaces=10000, or sudo",
-        );
-    }
-    if found.debian == Some(0) {
-        return refused(
+        ),
+        (
+            !found.admin && found.debian == Some(0),
             "user namespaces are for root only",
             "sysctl kernel.unprivileged_userns_clone=1, or sudo",
-        );
-    }
-    if found.apparmor == Some(1) {
-        return refused(
+        ),
+        (
+            !found.admin && found.apparmor == Some(1),
             "AppArmor removes the capabilities of user namespaces",
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile with \
              'userns,' for this program, or sudo",
-        );
+        ),
+    ];
+    match obstacles.iter().find(|(applies, ..)| *applies) {
+        Some((_, what, fix)) => Finding::fail("namespaces", *what)
+            .costs("exec cannot create its network")
+            .fix(*fix),
+        None if found.admin => Finding::ok("namespaces", "allowed with CAP_SYS_ADMIN"),
+        None => Finding::ok("namespaces", "user namespaces allowed; exec needs no root"),
     }
-    Finding::ok("namespaces", "user namespaces allowed; exec needs no root")
 }
 
 /// Timeout of the trial, which normally takes a fraction of a second.

@@ -10,7 +10,8 @@ use longwire_traffic::sizes::FCS_LEN;
 
 use self::service::services;
 use crate::cli::{TrafficArgs, refuse_page};
-use crate::commands::generate::{GenerateArgs, start_feed};
+use crate::commands::generate::GenerateArgs;
+use crate::commands::replay;
 use crate::error::EXIT_FIDELITY;
 use crate::receiving::refused;
 use crate::report::finish::write_file;
@@ -124,7 +125,10 @@ fn tester<'a>(
         receive: args.receive.as_deref().unwrap_or_default(),
         settle: args.settle,
         stop,
-        start: Box::new(move |feed| Ok(start_feed(&args.pump, feed, &quiet)?.0)),
+        start: Box::new(move |feed| {
+            let outputs = args.pump.outputs(false, feed.is_paced())?;
+            Ok(replay::start(&args.pump, feed, outputs, &quiet)?.0)
+        }),
         progress: Box::new(|trial, outcome| {
             if globals.talks() {
                 print_line(format_args!("{}", text::progress(trial, outcome)));

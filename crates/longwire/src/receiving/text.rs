@@ -7,6 +7,7 @@ use longwire_traffic::receive::{ReceiveReport, SequenceReport, StreamReport, Tim
 
 use crate::cli::Paint;
 use crate::report::words::{count, count_of, micros, rate};
+use crate::table::joined;
 
 /// Maximum streams shown individually.
 const STREAMS_SHOWN: usize = 16;
@@ -99,9 +100,7 @@ fn summary(report: &ReceiveReport) -> String {
 /// Formats counts with their names; counts that are 0 only with `all`.
 fn counted(counts: &[(&str, u64)], all: bool) -> String {
     let shown = counts.iter().filter(|(_, n)| all || *n > 0);
-    let parts = shown.map(|(name, n)| format!("{name} {}", count(*n)));
-    let parts: Vec<String> = parts.collect();
-    parts.join(", ")
+    joined(shown.map(|(name, n)| format!("{name} {}", count(*n))), ", ")
 }
 
 struct Lines<'a, W> {

@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 use console::Term;
 use longwire_runtime::RunReport;
 
+use super::require::Place;
+use super::verdict::lateness_of;
 use super::words::{count, micros, rate};
 use crate::Globals;
+use crate::table::joined;
 
 /// Interval between updates.
 const EVERY: Duration = Duration::from_secs(1);
@@ -38,14 +41,14 @@ impl Live {
             return;
         }
         let report = snapshot();
-        let rows = rows(&report);
+        let places = places(&report);
         if let (Some((_, seen)), Some(since)) = (&self.last, since) {
-            let rows = rows.iter().zip(seen);
-            let parts: Vec<String> = rows.map(|(row, seen)| part(row, *seen, since)).collect();
-            let line = format!("{:>6.0} s  {}", report.duration_s, parts.join("   "));
-            self.line.say(&line);
+            let parts = places.iter().zip(seen);
+            let parts = joined(parts.map(|(place, seen)| part(place, *seen, since)), "   ");
+            self.line.say(&format!("{:>6.0} s  {parts}", report.duration_s));
         }
-        self.last = Some((now, rows.iter().map(|row| row.bytes_out).collect()));
+        let sent = places.iter().map(|place| place.traffic().bytes_out);
+        self.last = Some((now, sent.collect()));
     }
 
     /// Clears the line, so that the report starts in column 1.
@@ -87,47 +90,31 @@ impl StatusLine {
     }
 }
 
-/// A link, or an output port of a network.
-struct LiveRow<'a> {
-    name: &'a str,
-    bytes_out: u64,
-    drops: u64,
-    artifacts: u64,
-    late_p99_us: f64,
+/// Returns the links, or the ports of a network.
+fn places(report: &RunReport) -> Vec<Place<'_>> {
+    if report.links.is_empty() {
+        return report.ports.iter().map(Place::Port).collect();
+    }
+    report.links.iter().map(Place::Link).collect()
 }
 
-fn rows(report: &RunReport) -> Vec<LiveRow<'_>> {
-    let links = report.links.iter().map(|link| LiveRow {
-        name: &link.name,
-        bytes_out: link.traffic.bytes_out,
-        drops: link.drops.total(),
-        artifacts: link.artifacts.total(),
-        late_p99_us: link.lateness_us.p99,
-    });
-    if !report.links.is_empty() {
-        return links.collect();
+/// Formats a place's part of the line.
+fn part(place: &Place<'_>, seen: u64, since: Duration) -> String {
+    let sent = place.traffic().bytes_out.saturating_sub(seen);
+    let bits = sent as f64 * 8.0 / since.as_secs_f64();
+    let (drops, artifacts) = match place {
+        Place::Link(link) => (link.drops.total(), link.artifacts.total()),
+        place => (0, place.artifacts().total()),
+    };
+    let mut text = format!("{} {}", place.name(), rate(bits));
+    if drops > 0 {
+        text += &format!(", {} dropped", count(drops));
     }
-    let ports = report.ports.iter().map(|port| LiveRow {
-        name: &port.name,
-        bytes_out: port.traffic.bytes_out,
-        drops: 0,
-        artifacts: port.artifacts.total(),
-        late_p99_us: port.lateness_us.p99,
-    });
-    ports.collect()
-}
-
-/// Formats a row's part of the line.
-fn part(row: &LiveRow<'_>, seen: u64, since: Duration) -> String {
-    let bits = row.bytes_out.saturating_sub(seen) as f64 * 8.0 / since.as_secs_f64();
-    let mut text = format!("{} {}", row.name, rate(bits));
-    if row.drops > 0 {
-        text += &format!(", {} dropped", count(row.drops));
+    if artifacts > 0 {
+        text += &format!(", {} artifacts", count(artifacts));
     }
-    if row.artifacts > 0 {
-        text += &format!(", {} artifacts", count(row.artifacts));
-    }
-    text + &format!(", p99 {} late", micros(row.late_p99_us))
+    let late_p99_us = lateness_of(place).map_or(0.0, |[all, _]| all.p99);
+    text + &format!(", p99 {} late", micros(late_p99_us))
 }
 
 /// Truncates a line to `width` characters; a longer one would wrap and could not be overwritten.
@@ -158,7 +145,7 @@ mod tests {
             ..RunReport::default()
         };
         assert_eq!(
-            part(&rows(&report)[0], 500_000, Duration::from_secs(2)),
+            part(&places(&report)[0], 500_000, Duration::from_secs(2)),
             "link.up 4.00 Mbit/s, 7 dropped, p99 0 us late"
         );
     }

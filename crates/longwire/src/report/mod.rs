@@ -3,7 +3,6 @@
 pub mod artifacts;
 mod changes;
 mod columns;
-pub mod ending;
 pub mod finish;
 pub mod live;
 pub mod output;

@@ -11,6 +11,7 @@ use longwire_traffic::receive::ReceiveReport;
 use super::words::{count, count_of};
 use crate::cli::Paint;
 use crate::receiving::{ReceivedByLink, text};
+use crate::table::joined;
 
 /// Returns a line per receiver.
 pub(super) fn lines(links: &[LinkReport], received: &ReceivedByLink) -> Vec<String> {
@@ -55,11 +56,9 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     ];
     let ends = ends.iter().filter(|(n, _)| *n > 0);
     let ends = ends.map(|(n, place)| format!("{} {place}", count(*n)));
-    let ends: Vec<String> = ends.collect();
-    let missing = if ends.is_empty() {
-        format!("{} lost by the network", count(lost))
-    } else {
-        format!("{} missing, including {}", count(lost), ends.join(" and "))
+    let missing = match joined(ends, " and ").as_str() {
+        "" => format!("{} lost by the network", count(lost)),
+        ends => format!("{} missing, including {ends}", count(lost)),
     };
     format!(
         "{} at {}: {} in{emulated}, {} sent, {missing}",

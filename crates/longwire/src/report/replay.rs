@@ -49,10 +49,9 @@ fn line(input: &InputReport, verbose: bool) -> String {
     if input.behind_max_us > 0.0 {
         parts.push(format!("up to {} behind", micros(input.behind_max_us)));
     }
-    if parts.is_empty() {
-        input.name.clone()
-    } else {
-        format!("{}: {}", input.name, parts.join(", "))
+    match parts.join(", ").as_str() {
+        "" => input.name.clone(),
+        parts => format!("{}: {parts}", input.name),
     }
 }
 

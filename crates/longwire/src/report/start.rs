@@ -10,6 +10,7 @@ use longwire_units::words::count_of;
 use super::output::print_line;
 use crate::Globals;
 use crate::cli::Paint;
+use crate::table::joined;
 
 /// Description of a run's links, printed once the run has started.
 #[derive(Debug, Default)]
@@ -56,8 +57,7 @@ impl Announcement {
             lines.map(described).collect()
         } else {
             let texts = named.clone().map(|(name, config)| (name, options(config)));
-            let parts = together(texts).into_iter().map(described);
-            vec![parts.collect::<Vec<_>>().join("; ")]
+            vec![joined(together(texts).into_iter().map(described), "; ")]
         };
         let warnings = warnings(named);
         doubt(&warnings, globals);
@@ -78,7 +78,7 @@ impl Announcement {
     pub fn sending(to: &[String], links: Announcement) -> Announcement {
         let lines = std::iter::once(format!("sending to {}", to.join(", "))).chain(links.lines);
         Announcement {
-            lines: vec![lines.collect::<Vec<_>>().join("; ")],
+            lines: vec![joined(lines, "; ")],
             warnings: links.warnings,
         }
     }
@@ -146,7 +146,7 @@ fn described(config: &LinkConfig, derived: &str, chosen: impl Fn(&str, &str) -> 
         "queue" if is_derived => format!("{key} {value} ({derived})"),
         _ => format!("{key} {value}"),
     });
-    parts.collect::<Vec<_>>().join(", ")
+    joined(parts, ", ")
 }
 
 /// Prints warnings about probable mistakes, even with --quiet. With --json, only the report

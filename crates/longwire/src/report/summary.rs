@@ -7,11 +7,12 @@ use longwire_runtime::RunReport;
 use longwire_units::words::{count, count_of, percent};
 
 use super::changes::change_lines;
-use super::ending::Ending;
+use super::finish::Ending;
 use super::overload::Overload;
 use super::verdict::Verdict;
 use super::{received, replay};
 use crate::cli::Paint;
+use crate::table::joined;
 
 /// Maximum lines of a summary on an 80-column terminal.
 const LINES_MAX: usize = 10;
@@ -144,16 +145,15 @@ impl SummaryRow {
         let others: u64 = reasons.iter().skip(REASONS_MAX).map(|(_, n)| n).sum();
         reasons.truncate(REASONS_MAX);
         reasons.extend((others > 0).then_some(("others", others)));
-        let reasons: Vec<String> = reasons.into_iter().map(reason).collect();
+        let reasons = joined(reasons.into_iter().map(reason), ", ");
         let share = percent(dropped as f64 / self.packets_in.max(1) as f64);
-        let reasons = reasons.join(", ");
         let text = match dropped {
             0 => paint.dim("none"),
             _ => paint.warn(format_args!("{} ({share}): {reasons}", count(dropped))),
         };
         let others = self.others.iter().filter(|(_, n)| **n > 0);
-        let others = std::iter::once(text).chain(others.map(|(name, n)| reason((name, *n))));
-        others.collect::<Vec<_>>().join("; ")
+        let others = others.map(|(name, n)| reason((name, *n)));
+        joined(std::iter::once(text).chain(others), "; ")
     }
 }
 
@@ -221,10 +221,9 @@ pub(super) fn findings(run: &RunReport) -> Vec<String> {
         let rows = count_of(counts.unrecorded, "row");
         found.push(format!("{rows} not recorded: the disk was too slow"));
     }
-    let unsent: Vec<String> = switch.not_forwarded.nonzero().map(reason).collect();
+    let unsent = joined(switch.not_forwarded.nonzero().map(reason), ", ");
     if !unsent.is_empty() {
-        let reasons = unsent.join(", ");
-        found.push(format!("not forwarded by the switch: {reasons}"));
+        found.push(format!("not forwarded by the switch: {unsent}"));
     }
     if switch.loop_signs > 0 {
         let times = count_of(switch.loop_signs, "time");

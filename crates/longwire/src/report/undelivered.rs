@@ -6,6 +6,7 @@ use longwire_engine::DropReason;
 use longwire_runtime::RunReport;
 
 use super::words::{count, count_of};
+use crate::table::joined;
 
 /// Drop reasons of models that ignore frame content. Other drops depend on the content; if they
 /// affect every frame, the configuration is probably wrong.
@@ -75,17 +76,12 @@ impl UndeliveredFrames {
     /// Returns the reasons as a line: `none of 5 frames delivered: 5 dropped by loss`.
     pub fn line(&self) -> String {
         let drops = self.drops.iter();
-        let mut reasons: Vec<String> = drops
-            .map(|(reason, dropped)| format!("{} dropped by {reason}", count(*dropped)))
-            .collect();
-        if self.in_flight > 0 {
-            reasons.push(format!("{} in flight", count(self.in_flight)));
-        }
+        let drops = drops.map(|(reason, drops)| format!("{} dropped by {reason}", count(*drops)));
+        let waiting = (self.in_flight > 0).then(|| format!("{} in flight", count(self.in_flight)));
         let frames = format!("none of {} delivered", count_of(self.frames, "frame"));
-        if reasons.is_empty() {
-            frames
-        } else {
-            format!("{frames}: {}", reasons.join(", "))
+        match joined(drops.chain(waiting), ", ").as_str() {
+            "" => frames,
+            reasons => format!("{frames}: {reasons}"),
         }
     }
 

@@ -15,6 +15,7 @@ use super::require::{Grade, Place};
 use super::undelivered::UndeliveredFrames;
 use super::words::{count, count_of, micros, percent, rate};
 use crate::cli::Paint;
+use crate::table;
 
 /// Fraction of late frames below which every measured result is within 1 %.
 const SHARE_FAITHFUL: f64 = 0.005;
@@ -284,7 +285,7 @@ fn exceeds(late: f64, frames: f64) -> bool {
 }
 
 /// Returns the lateness of all frames, and of frames outside pauses and the start.
-fn lateness_of(place: &Place<'_>) -> Option<[Spread; 2]> {
+pub(super) fn lateness_of(place: &Place<'_>) -> Option<[Spread; 2]> {
     match place {
         Place::Port(port) => Some([port.lateness_us, port.lateness_own_us]),
         Place::Link(link) => Some([link.lateness_us, link.lateness_own_us]),
@@ -327,8 +328,7 @@ fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
 }
 
 fn joined(parts: impl Iterator<Item = String>, separator: &str) -> Option<String> {
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| parts.join(separator))
+    Some(table::joined(parts, separator)).filter(|joined| !joined.is_empty())
 }
 
 /// Describes a replay that stopped before the end of its input.

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::Direction;
 use crate::Error;
+use crate::table::joined;
 
 /// A capture named on the command line, with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +49,7 @@ impl PortFile {
 }
 
 fn names(ports: &[PortPlan]) -> String {
-    let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-    names.join(", ")
+    joined(ports.iter().map(|port| &port.name), ", ")
 }
 
 /// Assignment of a pair's frames to directions.

@@ -11,6 +11,7 @@ use ratatui::widgets::{Paragraph, Sparkline};
 use super::draw::{clock, colour, height_of, wrapped};
 use super::source::{CHANGES_SHOWN, Detail};
 use crate::report::words::{count, count_of, micros, rate};
+use crate::table::joined;
 
 /// A history row: name, formatted last value, and values.
 struct Row {
@@ -55,24 +56,21 @@ fn head(detail: &Detail) -> [Line<'_>; 2] {
     let totals = &way.counted.totals;
     let options = options_in_words(&way.options);
     let reasons = way.counted.dropped.iter();
-    let reasons: Vec<String> = reasons
-        .map(|(name, drops)| format!("{name} {}", count(*drops)))
-        .collect();
+    let reasons = reasons.map(|(name, drops)| format!("{name} {}", count(*drops)));
+    let mut reasons = joined(reasons, ", ");
+    if !reasons.is_empty() {
+        reasons = format!(" ({reasons})");
+    }
     [
         Line::from(vec![
             detail.name.as_str().bold(),
             Span::raw(format!("  {}  {options}", way.state.name())),
         ]),
         Line::from(format!(
-            "in {}  out {}  dropped {}{}  marked {}  late {}",
+            "in {}  out {}  dropped {}{reasons}  marked {}  late {}",
             count(totals.traffic.packets_in),
             count(totals.traffic.packets_out),
             count(totals.drops.total()),
-            if reasons.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", reasons.join(", "))
-            },
             count(totals.effects.ecn_marked),
             count(totals.handovers.late + totals.handovers.overload),
         )),

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs, read};
 use crate::report::output::print_json;
+use crate::table::joined;
 use crate::{Error, Globals};
 
 /// Maximum size of a change accepted by the server, in bytes.
@@ -181,11 +182,8 @@ fn words(changed: &ChangeResult, check: bool, is_scheduled: bool) -> String {
         (changed.removed, "removed".to_owned()),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts.map(|(n, what)| format!("{n} {what}")).collect();
-    let what = match parts.as_slice() {
-        [] => "applied".to_owned(),
-        parts => parts.join(", "),
-    };
+    let what = joined(parts.map(|(n, what)| format!("{n} {what}")), ", ");
+    let what = if what.is_empty() { "applied" } else { &what };
     if check {
         format!("nothing was changed; the change would be: {what}")
     } else if is_scheduled {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use indexmap::IndexSet;
 use longwire_client::{Client, ClientError};
 use longwire_network::{DirectionView, LinkView};
 use longwire_runtime::deciding::Occupancy;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use super::show::named;
 use super::{encoded, read};
 use crate::report::output::print_json;
-use crate::table::Table;
+use crate::table::{Table, joined};
 use crate::{Error, Globals};
 
 /// Links per request; a response is about 1 MB.
@@ -31,9 +32,9 @@ struct LinkPage {
 fn limit(queue: &Occupancy, is_default: bool) -> Option<String> {
     let packets = queue.packets_limit.map(|most| count_of(most, "packet"));
     let bytes = queue.bytes_limit.map(|most| count_of(most, "byte"));
-    let limits: Vec<String> = packets.into_iter().chain(bytes).collect();
+    let limits = joined(packets.into_iter().chain(bytes), ", ");
     let kind = if is_default { "default, FIFO: " } else { "" };
-    (!limits.is_empty()).then(|| format!("{kind}{}", limits.join(", ")))
+    (!limits.is_empty()).then(|| format!("{kind}{limits}"))
 }
 
 /// Prints links.
@@ -108,12 +109,7 @@ fn detail(link: &LinkView, way: Option<Direction>) -> String {
         shown => header.extend(shown.iter().map(|(name, _)| *name)),
     }
     let facts: Vec<Vec<(String, String)>> = shown.iter().map(|(_, of)| facts(of)).collect();
-    let mut names: Vec<&String> = Vec::new();
-    for (name, _) in facts.iter().flatten() {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names: IndexSet<&String> = facts.iter().flatten().map(|(name, _)| name).collect();
     let mut table = Table::new(&header);
     for name in names {
         let of = |facts: &Vec<(String, String)>| {
@@ -227,7 +223,7 @@ fn row(name: String, direction: &DirectionView) -> Vec<String> {
         direction.counted.totals.traffic.packets_out.to_string(),
         direction.counted.dropped.total().to_string(),
         direction.counted.queued.to_string(),
-        options.collect::<Vec<_>>().join(" "),
+        joined(options, " "),
     ]
 }
 

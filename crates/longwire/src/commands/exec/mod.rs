@@ -22,7 +22,7 @@ use longwire_traffic::sockets::{Host, Path};
 use network::HostedNetwork;
 
 use super::run_network::{self, NetworkSetup};
-use crate::probe::{self, LinkExpectations, ProbeResult};
+use crate::probe::{self, Expectation, ProbeResult};
 use crate::report::finish::ReportStream;
 use crate::report::live::StatusLine;
 use crate::report::start;
@@ -171,10 +171,10 @@ fn finish(
     finish(ReportStream::Stdout)
 }
 
-/// Returns the probe's expectations of the link.
-fn expectations(args: &ExecArgs) -> Result<LinkExpectations, Error> {
+/// Returns the probe's expectations of the link, for up and down.
+fn expectations(args: &ExecArgs) -> Result<[Expectation; 2], Error> {
     let (up, down) = args.live.link.links()?;
-    Ok(LinkExpectations::new(&up, &down))
+    Ok([Expectation::of(&up), Expectation::of(&down)])
 }
 
 /// Creates the foundation of the environment, then reads the network, which may load plugins.
@@ -208,7 +208,7 @@ fn needs_of(args: &ExecArgs, may_change: bool) -> Vec<Capability> {
 /// Probes the link until the probe is done or a signal stops it.
 fn probe_link(
     environment: &mut Environment,
-    expectations: LinkExpectations,
+    expectations: [Expectation; 2],
     globals: &Globals,
 ) -> Result<ProbeResult, Error> {
     let namespace = |side| environment.networks().network(side).try_clone();
@@ -226,7 +226,7 @@ fn probe_link(
             from: host(Side::Near, &near),
             to: host(Side::Far, &far),
         };
-        let found = probe::probe(path, &expectations, |what| status.say(what));
+        let found = probe::probe(path, expectations, |what| status.say(what));
         status.clear();
         found
     });

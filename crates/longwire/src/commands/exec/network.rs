@@ -17,6 +17,7 @@ use super::args::ExecArgs;
 use super::commands::NodeCommand;
 use crate::commands::topologies;
 use crate::report::start::Announcement;
+use crate::table::joined;
 use crate::{Error, Globals};
 
 /// A network, with the configuration and commands of its hosts.
@@ -268,10 +269,9 @@ impl Hosts {
         }
         let mut opens = topology.ports.iter().map(|port| &*port.opens);
         let last = opens.next_back().unwrap_or_default();
-        let others: Vec<&str> = opens.collect();
+        let others = joined(opens, ", ");
         Some(format!(
-            "port {near} is near, port {far} is far; not opening {} and {last}",
-            others.join(", ")
+            "port {near} is near, port {far} is far; not opening {others} and {last}"
         ))
     }
 }
