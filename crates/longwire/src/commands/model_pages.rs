@@ -6,7 +6,6 @@ use longwire_control::registry::unit_name;
 use longwire_engine::spec::{ModelInfo, Param, Unit};
 
 use super::models::{registered, synopsis};
-use crate::table::joined;
 
 /// A Markdown page.
 pub struct Page {
@@ -125,9 +124,11 @@ pub fn pages() -> Vec<Page> {
     for Introduction { kind, title, text } in &INTRODUCTIONS {
         let of_kind = registered.iter().filter(|(of, _)| of == kind);
         let of_kind: Vec<&ModelInfo> = of_kind.map(|(_, info)| *info).collect();
-        let names = of_kind.iter().map(|info| info.name);
-        let links = joined(names.map(|name| format!("[`{name}`]({kind}.md#{name})")), ", ");
-        let _ = writeln!(index, "| [`--{kind}`]({kind}.md) | {links} |");
+        let links = of_kind
+            .iter()
+            .map(|info| format!("[`{0}`]({kind}.md#{0})", info.name));
+        let links: Vec<String> = links.collect();
+        let _ = writeln!(index, "| [`--{kind}`]({kind}.md) | {} |", links.join(", "));
         let mut page = format!("# {title}: `--{kind}`\n\n{text}\n");
         for info in of_kind {
             write_model(&mut page, kind, info);

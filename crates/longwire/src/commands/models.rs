@@ -14,7 +14,6 @@ use longwire_runtime::suggest;
 use super::model_pages;
 use crate::cli::Paint;
 use crate::report::output::print_json;
-use crate::table::joined;
 use crate::{Error, Globals};
 
 /// Arguments of `models`.
@@ -159,7 +158,8 @@ pub fn synopsis(info: &ModelInfo) -> String {
     if info.params.is_empty() {
         return info.name.to_owned();
     }
-    format!("{}:{}", info.name, joined(info.params.iter().map(example), ","))
+    let params: Vec<String> = info.params.iter().map(example).collect();
+    format!("{}:{}", info.name, params.join(","))
 }
 
 fn param_help(param: &Param) -> String {

@@ -10,7 +10,6 @@ use longwire_units::count_of;
 use crate::cli::{DuplexArgs, SEED_DEFAULT};
 use crate::progress::StepsOnStderr;
 use crate::report::start::{self, Announcement};
-use crate::table::joined;
 use crate::{Error, Globals};
 
 /// A topology and its announcement. A single link is missing from the announcement, because it can
@@ -40,7 +39,7 @@ pub(super) fn pair(
             "" => problem.reason.clone(),
             remedy => format!("{}; {remedy}", problem.reason),
         });
-        Error::usage(joined(problems, "\n"))
+        Error::usage(problems.collect::<Vec<_>>().join("\n"))
     })?;
     let mut announcement = Announcement::default();
     announcement.warnings = warn(&topology, globals);
@@ -79,7 +78,8 @@ pub(super) fn read(
 
 /// Returns the error for a topology with these problems.
 pub(super) fn refused(problems: Vec<Problem>) -> Error {
-    Error::usage(joined(problems, "\n"))
+    let problems = problems.iter().map(ToString::to_string);
+    Error::usage(problems.collect::<Vec<_>>().join("\n"))
 }
 
 /// Prints a topology's warnings, and returns them for the report.

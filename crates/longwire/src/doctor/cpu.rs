@@ -68,10 +68,7 @@ fn stolen(stat: &str) -> Option<Finding> {
     let all: u64 = jiffies.iter().take(8).sum();
     let share = stolen as f64 / all.max(1) as f64;
     let found = format!("{:.2}% since boot", share * 100.0);
-    if share < NOTABLE {
-        return Some(Finding::ok("steal time", found));
-    }
-    let finding = Finding::warn("steal time", found)
+    let finding = Finding::warn_unless(share < NOTABLE, "steal time", found)
         .costs(
             "other machines use these cores (steal time), which causes lateness that Longwire \
              cannot prevent",

@@ -29,10 +29,7 @@ fn addresses(limit: Option<u64>) -> Finding {
         return Finding::ok("addresses", "unlimited");
     };
     let found = format!("{} MiB (ulimit -v)", limit >> 20);
-    if limit >= COMFORTABLE {
-        return Finding::ok("addresses", found);
-    }
-    Finding::warn("addresses", found)
+    Finding::warn_unless(limit >= COMFORTABLE, "addresses", found)
         .costs("runs may fail to start: memory for queued frames is reserved at the start")
         .fix(format!("{ADDRESS_SPACE}, or a smaller --memory"))
 }
@@ -41,10 +38,8 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
     let mode = transparent.and_then(chosen).unwrap_or("unknown");
     let reserved = reserved.unwrap_or(0);
     let found = format!("transparent: {mode}; {reserved} reserved");
-    if reserved > 0 || matches!(mode, "madvise" | "always") {
-        return Finding::ok("huge pages", found);
-    }
-    Finding::warn("huge pages", found)
+    let are_used = reserved > 0 || matches!(mode, "madvise" | "always");
+    Finding::warn_unless(are_used, "huge pages", found)
         .costs("TLB misses with long delays at high rates: a few ns per frame")
         .fix("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or sysctl vm.nr_hugepages=128")
 }
@@ -58,10 +53,7 @@ fn available(meminfo: &str) -> Option<Finding> {
     let swap = kilobytes("SwapTotal").unwrap_or(0);
     let swapping = if swap > 0 { ", with swap" } else { ", no swap" };
     let found = format!("{:.1} GiB{swapping}", free as f64 / 1_048_576.0);
-    if free >= COMFORTABLE_KB {
-        return Some(Finding::ok("available", found));
-    }
-    let finding = Finding::warn("available", found)
+    let finding = Finding::warn_unless(free >= COMFORTABLE_KB, "available", found)
         .costs("long delays at high rates may exhaust memory")
         .fix("set --memory, and lower delay or rate");
     Some(finding)
@@ -74,10 +66,7 @@ fn lockable(limit: u64, unlimited: bool) -> Finding {
         return Finding::ok("lockable", "unlimited");
     }
     let found = format!("{} KiB", limit / 1024);
-    if limit >= PORT_BYTES {
-        return Finding::ok("lockable", found);
-    }
-    Finding::warn("lockable", found)
+    Finding::warn_unless(limit >= PORT_BYTES, "lockable", found)
         .costs("memory is not locked, and xdp: ports may fail")
         .fix("ulimit -l unlimited, or CAP_IPC_LOCK")
 }

@@ -60,10 +60,7 @@ impl Finding {
     }
 
     fn warn(topic: impl Into<String>, found: impl Into<String>) -> Finding {
-        Finding {
-            status: Status::Warn,
-            ..Finding::ok(topic, found)
-        }
+        Finding::warn_unless(false, topic, found)
     }
 
     fn fail(topic: impl Into<String>, found: impl Into<String>) -> Finding {
@@ -73,13 +70,21 @@ impl Finding {
         }
     }
 
+    /// Returns a warning, or without a problem a finding that ignores cost and fix.
+    fn warn_unless(is_ok: bool, topic: impl Into<String>, found: impl Into<String>) -> Finding {
+        Finding {
+            status: if is_ok { Status::Ok } else { Status::Warn },
+            ..Finding::ok(topic, found)
+        }
+    }
+
     fn costs(mut self, cost: impl Into<String>) -> Finding {
-        self.cost = Some(cost.into());
+        self.cost = (self.status != Status::Ok).then(|| cost.into());
         self
     }
 
     fn fix(mut self, fix: impl Into<String>) -> Finding {
-        self.fix = Some(fix.into());
+        self.fix = (self.status != Status::Ok).then(|| fix.into());
         self
     }
 }

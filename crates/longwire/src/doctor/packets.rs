@@ -31,10 +31,8 @@ fn kernel(release: &str) -> Finding {
     let numbers = release.split(['.', '-']);
     let mut numbers = numbers.map(|part| part.parse().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version >= KERNEL_MIN || version == (0, 0) {
-        return Finding::ok("kernel", release);
-    }
-    Finding::warn("kernel", release)
+    let is_ok = version >= KERNEL_MIN || version == (0, 0);
+    Finding::warn_unless(is_ok, "kernel", release)
         .costs("AF_XDP is missing or slow in this kernel")
         .fix("Linux 5.4 or later")
 }

@@ -148,13 +148,10 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
 }
 
 fn priority(sys_nice: bool) -> Finding {
-    if sys_nice {
-        return Finding::ok("priority", "may be raised");
-    }
     // The lowest permitted niceness is 20 minus the limit.
     const LIMIT_WANTED: u64 = 40;
     let soft = |resource| getrlimit(resource).map_or(0, |(soft, _)| soft);
-    if soft(Resource::RLIMIT_NICE) >= LIMIT_WANTED {
+    if sys_nice || soft(Resource::RLIMIT_NICE) >= LIMIT_WANTED {
         return Finding::ok("priority", "may be raised");
     }
     let real_time = soft(Resource::RLIMIT_RTPRIO);

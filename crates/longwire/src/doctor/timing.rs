@@ -44,10 +44,7 @@ fn clock() -> Finding {
         ""
     };
     let found = format!("{source}, {read_ns} ns per read{stable}");
-    if read_ns <= READ_NOTABLE_NS {
-        return Finding::ok("clock", found);
-    }
-    Finding::warn("clock", found)
+    Finding::warn_unless(read_ns <= READ_NOTABLE_NS, "clock", found)
         .costs("slow clock reads reduce throughput and accuracy")
         .fix("the kernel parameter clocksource=tsc, if the TSC is stable")
 }
@@ -110,10 +107,7 @@ fn waking(latencies: &[Duration]) -> Finding {
     let show = |latency: Duration| micros(latency.as_secs_f64() * 1e6);
     let [median, p99, max] = [50, 99, 100].map(|percent| show(at(percent)));
     let found = format!("median {median}, p99 {p99}, max {max} late after sleeping 100 us");
-    if at(99) <= P99_NOTABLE {
-        return Finding::ok("wake-up", found);
-    }
-    Finding::warn("wake-up", found)
+    Finding::warn_unless(at(99) <= P99_NOTABLE, "wake-up", found)
         .costs("Longwire wakes this long before each release, then spins")
         .fix("--wait spin with a spare core; fewer other programs; shallower idle states")
 }

@@ -14,7 +14,6 @@ use serde::Serialize;
 
 use super::Direction;
 use crate::Error;
-use crate::table::joined;
 
 /// A capture named on the command line, with its port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +48,8 @@ impl PortFile {
 }
 
 fn names(ports: &[PortPlan]) -> String {
-    joined(ports.iter().map(|port| &port.name), ", ")
+    let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+    names.join(", ")
 }
 
 /// Assignment of a pair's frames to directions.

@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::commands::node::{self, own_directory};
 use crate::report::output::print_line;
-use crate::table::joined;
 
 /// Directory of the entries, within the run directory.
 const DIRECTORY: &str = "attached";
@@ -208,9 +207,10 @@ pub(super) fn named(name: &str) -> Result<Registered, Error> {
     }
     all.extend(of_node()?);
     find(&all).ok_or_else(|| {
-        let present = match joined(all.iter().map(|one| &one.view.name), ", ").as_str() {
-            "" => "there are none".to_owned(),
-            names => format!("attached links are {names}"),
+        let names: Vec<&str> = all.iter().map(|one| one.view.name.as_str()).collect();
+        let present = match names.as_slice() {
+            [] => "there are none".to_owned(),
+            names => format!("attached links are {}", names.join(", ")),
         };
         Error::usage(format!("no attached link named '{name}'; {present}"))
     })

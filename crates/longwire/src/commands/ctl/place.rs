@@ -11,7 +11,6 @@ use longwire_io::run_directory;
 
 use crate::Error;
 use crate::commands::node;
-use crate::table::joined;
 
 /// Environment variable for the address.
 pub(super) const ADDRESS: &str = "LONGWIRE_CONTROL";
@@ -80,7 +79,8 @@ fn no_listener(folders: &[PathBuf], dead: &[PathBuf]) -> String {
 }
 
 fn written(paths: &[impl AsRef<Path>]) -> String {
-    joined(paths.iter().map(|path| path.as_ref().display()), ", ")
+    let paths = paths.iter().map(|path| path.as_ref().display().to_string());
+    paths.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the sockets in a folder, sorted; empty if the folder does not exist.

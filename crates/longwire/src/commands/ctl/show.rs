@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{encoded, read};
 use crate::report::change_line;
 use crate::report::output::print_json;
-use crate::table::{Table, joined};
+use crate::table::Table;
 use crate::{Error, Globals};
 
 /// Rules per request.
@@ -64,7 +64,8 @@ fn ports_table(ports: Vec<PortReport>) -> Table {
     let mut table = Table::headed("port | in | out | late p50 us | p99 | max | artifacts");
     for port in ports {
         let artifacts = port.artifacts.nonzero();
-        let artifacts = joined(artifacts.map(|(kind, count)| format!("{kind} {count}")), ", ");
+        let artifacts = artifacts.map(|(kind, count)| format!("{kind} {count}"));
+        let artifacts = artifacts.collect::<Vec<_>>().join(", ");
         table.row(vec![
             match port.lost {
                 None => port.name,
