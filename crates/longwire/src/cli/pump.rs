@@ -24,38 +24,28 @@ const LINK_RATE: &str = "link-rate";
 
 /// Outputs, their links, and the accuracy of sending.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Sending")]
 #[command(mut_arg("rate", |arg| arg.long(LINK_RATE)))]
 pub struct PumpArgs {
     /// Port to send to; repeatable
-    #[arg(
-        long,
-        value_name = "PORT",
-        required = true,
-        help_heading = "Sending",
-        long_help = "Port to send to: an interface name, or a port from the list below. Each --to \
-                     is one output; all outputs share one frame order. pcap:FILE is written in \
-                     virtual time"
-    )]
+    #[arg(long, value_name = "PORT", required = true, long_help = TO_HELP)]
     pub to: Vec<String>,
 
     /// Start at this time instead of immediately: +10s, 2026-11-20T17:30:00Z, or Unix seconds;
     /// machines with synced clocks start together
-    #[arg(long, value_name = "TIME", help_heading = "Sending")]
+    #[arg(long, value_name = "TIME")]
     pub start_at: Option<StartAt>,
 
     /// Maximum read-ahead per output
     #[arg(long, value_name = "SIZE", default_value = "32mb")]
-    #[arg(help_heading = "Sending")]
     pub read_ahead: Bytes,
 
     /// Component that holds frames handed over early until they are due
     #[arg(long, value_name = "WHO", value_enum, default_value_t)]
-    #[arg(help_heading = "Sending")]
     pub launch: LaunchBy,
 
     /// Request a send stamp for every Nth frame from the kernel or device; 0: none
     #[arg(long, value_name = "N", default_value_t = ReplayConfig::STAMP_EVERY)]
-    #[arg(help_heading = "Sending")]
     pub stamp_every: u32,
 
     /// Waiting, memory and lateness.
@@ -82,6 +72,10 @@ pub struct PumpArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 }
+
+const TO_HELP: &str = "\
+Port to send to: an interface name, or a port from the list below. Each --to is one output; all \
+outputs share one frame order. pcap:FILE is written in virtual time";
 
 /// Start time of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,34 +19,34 @@ use longwire_traffic::{ARRIVALS, SIZES};
 use crate::Error;
 use crate::commands::models::synopsis;
 
-const TRAFFIC: &str = "Traffic";
 const HEADERS: &str = "Headers";
 
 /// The generated traffic.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Traffic")]
 pub struct TrafficArgs {
     /// Mean rate, such as 100mbit or 1mpps; in a profile, the 100 % load
-    #[arg(id = "pace", long = "rate", value_name = "RATE", help_heading = TRAFFIC)]
+    #[arg(id = "pace", long = "rate", value_name = "RATE")]
     #[arg(allow_hyphen_values = true)]
     pub rate: Option<LoadRate>,
 
     /// Overhead per frame that a rate in bits includes, such as ethernet; default: none; in a
     /// profile, ethernet
-    #[arg(long, value_name = "FRAMING", help_heading = TRAFFIC)]
+    #[arg(long, value_name = "FRAMING")]
     pub rate_framing: Option<String>,
 
     /// Send as fast as the port accepts frames
-    #[arg(long, conflicts_with = "pace", help_heading = TRAFFIC)]
+    #[arg(long, conflicts_with = "pace")]
     pub topspeed: bool,
 
     /// Distribution of departures around the rate, such as poisson
-    #[arg(long, value_name = "ARRIVALS", default_value = "constant", help_heading = TRAFFIC)]
+    #[arg(long, value_name = "ARRIVALS", default_value = "constant")]
     #[arg(long_help = kind_help("Distribution of departures around the rate", &ARRIVALS))]
     pub arrivals: String,
 
     /// Frame lengths, such as 1514 or imix: from destination MAC address to end of payload,
     /// without frame check sequence
-    #[arg(long, value_name = "SIZES", default_value = "60", help_heading = TRAFFIC)]
+    #[arg(long, value_name = "SIZES", default_value = "60")]
     #[arg(long_help = kind_help(
         "Frame lengths, from destination MAC address to end of payload. RFC 2544 counts the frame \
          check sequence, so its 64-byte frame has 60 bytes here; fixed:size=64,fcs=with is the \
@@ -56,32 +56,32 @@ pub struct TrafficArgs {
     pub sizes: String,
 
     /// Stop after this many frames
-    #[arg(long, value_name = "N", help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 
     /// Stop after this time
-    #[arg(long, value_name = "TIME", help_heading = TRAFFIC)]
+    #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
 
     /// Number of flows, which differ in addresses or ports
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub flows: u64,
 
     /// Order of the flows
-    #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub flow_order: Order,
 
     /// Payload after the probe: zeros, counting, random, or repeated bytes such as
     /// 0xdeadbeef
-    #[arg(long, value_name = "BYTES", default_value = "zeros", help_heading = TRAFFIC)]
+    #[arg(long, value_name = "BYTES", default_value = "zeros")]
     pub payload: Payload,
 
     /// Omit probes; receivers then cannot count losses or measure delays
-    #[arg(long, help_heading = TRAFFIC)]
+    #[arg(long)]
     pub no_probe: bool,
 
     /// Stream number of the probes; unique for each generator that sends to the same receiver
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = TRAFFIC)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..65_536))]
     pub stream: u32,
 

@@ -92,19 +92,18 @@ pub fn refused(port: &str, error: ReceiveError) -> Error {
     }
 }
 
+const RECEIVE_HELP: &str = "\
+Receive on this port, behind the network under test, and compare with the sent frames: loss, \
+reordering, changes, delay. Give it once per --to: frames from the first --to are expected at the \
+first --receive, and so on";
+
 /// Receivers of the sent frames, on the other side of a network under test.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Receiving")]
 pub struct ReceiverArgs {
     /// Receive on this port, behind the network under test, and compare with the sent frames; one
     /// per --to, in order
-    #[arg(
-        long,
-        value_name = "PORT",
-        long_help = "Receive on this port, behind the network under test, and compare with the \
-                     sent frames: loss, reordering, changes, delay. Give it once per --to: frames \
-                     from the first --to are expected at the first --receive, and so on"
-    )]
+    #[arg(long, value_name = "PORT", long_help = RECEIVE_HELP)]
     pub receive: Vec<String>,
 
     /// Network namespace of the receiving port, named as in `ip netns`; one for all, or one per

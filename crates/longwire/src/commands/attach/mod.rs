@@ -55,59 +55,55 @@ Examples:
 #[command(after_help = format!("{LINK_HELP}\n{DUPLEX_HELP}\n\n{EXAMPLES}"))]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(group = ArgGroup::new("target").required(true))]
+#[command(next_help_heading = "Place")]
 pub struct AttachArgs {
     /// List, change or remove attached links
     #[command(subcommand)]
     pub action: Option<AttachAction>,
 
     /// Network namespace: a name from `ip netns`, or a path
-    #[arg(long, value_name = "NAME|PATH")]
-    #[arg(group = "target", help_heading = "Place")]
+    #[arg(long, value_name = "NAME|PATH", group = "target")]
     pub netns: Option<PathBuf>,
 
     /// Network namespace of this process
-    #[arg(long, value_name = "PID", group = "target", help_heading = "Place")]
+    #[arg(long, value_name = "PID", group = "target")]
     pub pid: Option<u32>,
 
     /// Container: name, ID or ID prefix, in containerd, CRI-O, Docker or Podman; docker:web if
     /// several have that name
-    #[arg(long, value_name = "[RUNTIME:]NAME|ID")]
-    #[arg(group = "target", help_heading = "Place")]
+    #[arg(long, value_name = "[RUNTIME:]NAME|ID", group = "target")]
     pub container: Option<ContainerName>,
 
     /// Kubernetes pod on this machine; default namespace: `default`
-    #[arg(long, value_name = "[NAMESPACE/]NAME")]
-    #[arg(group = "target", help_heading = "Place")]
+    #[arg(long, value_name = "[NAMESPACE/]NAME", group = "target")]
     pub pod: Option<PodName>,
 
     /// Attach even if the target shares this machine's network
-    #[arg(long, help_heading = "Place")]
+    #[arg(long)]
     pub host_network: bool,
 
     /// Interface; default: the default route's; `all`: every interface except lo
-    #[arg(long, value_name = "NAME", help_heading = "Place")]
+    #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
 
     /// Only packets to or from these addresses; others bypass the link. Repeatable
-    #[arg(long, value_name = "PREFIX", help_heading = "Place")]
-    #[arg(value_delimiter = ',')]
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     pub to: Vec<Prefix>,
 
     /// Only these packets, as sent by the interface's namespace: 'udp dst port 53'. Received
     /// packets match with source and destination swapped
-    #[arg(long, value_name = "FILTER", help_heading = "Place", long_help = filter_help())]
-    #[arg(value_parser = filter)]
+    #[arg(long, value_name = "FILTER", long_help = filter_help(), value_parser = filter)]
     pub filter: Option<String>,
 
     /// Only what the interface's namespace sends (up) or receives (down)
     #[arg(long, value_parser = word::<DirectionSpec>(["both", "up", "down"]))]
     #[arg(value_name = "both|up|down", default_value = "both")]
-    #[arg(help_heading = "Place", hide_possible_values = true)]
+    #[arg(hide_possible_values = true)]
     pub direction: DirectionSpec,
 
     /// Priority, 0 to 255: of several links that select a packet, the lowest value applies, then
     /// the oldest link; default: 128, or 255 without --to and --filter
-    #[arg(long, value_name = "N", help_heading = "Place")]
+    #[arg(long, value_name = "N")]
     pub priority: Option<u8>,
 
     /// If the program is killed: open bypasses the link; closed blocks traffic until `detach`, and
@@ -126,7 +122,7 @@ pub struct AttachArgs {
     pub node: bool,
 
     /// Name for `list`, `set` and `detach`; default: derived from the target
-    #[arg(long, value_name = "NAME", help_heading = "Place")]
+    #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
     /// Remove the link after this time; default: when interrupted
