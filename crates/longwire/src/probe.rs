@@ -175,43 +175,32 @@ impl Expectation {
 /// Prints measured and expected results unless stdout is closed.
 pub fn print(findings: &ProbeResult) {
     let mut table = Table::headed(" | expected up | measured up | expected down | measured down");
-    let mut row = |name: &str,
-                   expected: fn(&OneDirection) -> String,
-                   measured: fn(&OneDirection) -> String| {
-        table.row(vec![
-            name.to_owned(),
-            expected(&findings.up),
-            measured(&findings.up),
-            expected(&findings.down),
-            measured(&findings.down),
-        ]);
+    let mut row = |name: &str, cells: fn(&OneDirection) -> [String; 2]| {
+        let [up, down] = [&findings.up, &findings.down].map(cells);
+        table.row([[name.to_owned()].as_slice(), &up, &down].concat());
     };
-    row(
-        "one-way delay",
-        |way| format!("{:.3} ms", way.expected.delay_ms),
-        |way| millis(way.delay_ms),
-    );
-    row(
-        "  99th percentile",
-        |_| String::new(),
-        |way| millis(way.delay_p99_ms),
-    );
-    row(
-        "TCP payload",
-        |way| match way.expected.tcp_mbit {
-            Some(mbit) => megabits(mbit),
-            None => "unlimited".to_owned(),
-        },
-        |way| way.tcp_mbit.map_or("none".to_owned(), megabits),
-    );
-    row(
-        "loss",
-        |way| match way.expected.loss.as_slice() {
+    row("one-way delay", |way| {
+        let expected = Some(way.expected.delay_ms);
+        [expected, way.delay_ms].map(millis)
+    });
+    row("  99th percentile", |way| {
+        [String::new(), millis(way.delay_p99_ms)]
+    });
+    row("TCP payload", |way| {
+        let expected = way.expected.tcp_mbit;
+        [
+            expected.map_or("unlimited".to_owned(), megabits),
+            way.tcp_mbit.map_or("none".to_owned(), megabits),
+        ]
+    });
+    row("loss", |way| {
+        let expected = match way.expected.loss.as_slice() {
             [] => "0 %".to_owned(),
             models => models.join(" + "),
-        },
-        |way| format!("{:.2} % of {}", way.loss_percent, way.datagrams),
-    );
+        };
+        let measured = format!("{:.2} % of {}", way.loss_percent, way.datagrams);
+        [expected, measured]
+    });
     let rtt = millis(findings.rtt_ms);
     let text = format!(
         "{}round trip: expected {:.3} ms, measured {rtt}\n\n",

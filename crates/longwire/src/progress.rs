@@ -152,11 +152,6 @@ pub(crate) struct StepsOnStderr {
     display: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-struct Display {
-    steps: Arc<Steps>,
-    over: Receiver<()>,
-}
-
 impl StepsOnStderr {
     pub(crate) fn start(globals: &Globals) -> StepsOnStderr {
         let steps = Arc::new(Steps::new());
@@ -164,7 +159,7 @@ impl StepsOnStderr {
         let (working, over) = channel();
         let thread = globals.talks().then(|| {
             let thread = std::thread::Builder::new().name("longwire-progress".to_owned());
-            thread.spawn(move || Display { steps: shown, over }.show())
+            thread.spawn(move || show(&shown, &over))
         });
         // Without a thread, steps are not shown.
         let thread = thread.and_then(Result::ok);
@@ -188,47 +183,34 @@ impl Drop for StepsOnStderr {
     }
 }
 
-impl Display {
-    fn show(&self) {
-        if self.wait(AFTER) {
-            return;
-        }
-        if io::stderr().is_terminal() {
-            self.draw()
-        } else {
-            self.write_lines()
-        }
+/// Shows steps that take long, until the work is over.
+fn show(steps: &Steps, over: &Receiver<()>) {
+    // Waits at most `time`; returns whether the work is over.
+    let ends_within = |time| over.recv_timeout(time) == Err(RecvTimeoutError::Disconnected);
+    if ends_within(AFTER) {
+        return;
     }
-
-    /// Waits at most `time` for the work to end; returns whether it has ended.
-    fn wait(&self, time: Duration) -> bool {
-        self.over.recv_timeout(time) == Err(RecvTimeoutError::Disconnected)
-    }
-
-    fn draw(&self) {
+    if io::stderr().is_terminal() {
         let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::new_spinner().with_style(style);
         let bar = bar.with_elapsed(AFTER);
-        while !self.wait(REDRAW) {
-            bar.set_message(words(self.steps.progress()));
+        while !ends_within(REDRAW) {
+            bar.set_message(words(steps.progress()));
             bar.tick();
         }
         bar.finish_and_clear();
+        return;
     }
-
-    fn write_lines(&self) {
-        let mut step = "";
-        let mut written = Instant::now();
-        loop {
-            let now = self.steps.progress().name;
-            if now != step || written.elapsed() >= LINE_EVERY {
-                (step, written) = (now, Instant::now());
-                print_line(format_args!("{} …", words(self.steps.progress())));
-            }
-            if self.wait(REDRAW) {
-                return;
-            }
+    let (mut step, mut written) = ("", Instant::now());
+    loop {
+        let now = steps.progress().name;
+        if now != step || written.elapsed() >= LINE_EVERY {
+            (step, written) = (now, Instant::now());
+            print_line(format_args!("{} …", words(steps.progress())));
+        }
+        if ends_within(REDRAW) {
+            return;
         }
     }
 }
