@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use longwire_engine::{LinkConfig, Nanos};
-use longwire_runtime::{RunConfig, RunReport};
+use longwire_runtime::RunConfig;
 use longwire_traffic::sockets::{Datagrams, UdpFlow, round_trips, tcp_flow, udp_flow};
 use serde::Serialize;
 
@@ -75,13 +75,17 @@ pub(super) fn measure(time: Duration, kind: &str) -> Result<LiveResult, Error> {
     })
 }
 
+/// Measures a link. Also returns the number of lost frames that the emulator did not count,
+/// excluding receive-socket overflow after the emulator.
 fn link_side(time: Duration, kind: &str) -> Result<(PathPerformance, i64), Error> {
     let testbed = Testbed::emulated()?;
     let link = LinkConfig::default;
     let running = testbed.start(kind, link(), link(), RunConfig::default())?;
     let (side, flood) = side(&testbed, time)?;
     let report = running.stop();
-    Ok((side, lost_unseen(&flood, &report)))
+    let (traffic, artifacts) = (&report.links[0].traffic, &report.links[0].artifacts);
+    let seen = traffic.packets_in + artifacts.of("ring_full") + artifacts.of("too_long");
+    Ok((side, (flood.sent as i64 - seen as i64).max(0)))
 }
 
 fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams), Error> {
@@ -99,15 +103,6 @@ fn side(testbed: &Testbed, time: Duration) -> Result<(PathPerformance, Datagrams
         rtt_ms: trips.median_ns().unwrap_or(0) as f64 / 1e6,
     };
     Ok((side, flood))
-}
-
-/// Returns the number of lost frames that the emulator did not count, excluding receive-socket
-/// overflow after the emulator.
-fn lost_unseen(flood: &Datagrams, report: &RunReport) -> i64 {
-    let up = &report.links[0];
-    let counted = |kind: &str| up.artifacts.of(kind);
-    let seen = up.traffic.packets_in + counted("ring_full") + counted("too_long");
-    (flood.sent as i64 - seen as i64).max(0)
 }
 
 fn rtt_error(delay_ms: u64, base_ms: f64, kind: &str) -> Result<RttError, Error> {

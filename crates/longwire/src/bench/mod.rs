@@ -69,12 +69,12 @@ pub enum Bench {
 #[derive(Clone, Debug, Args)]
 pub struct ThroughputArgs {
     /// Frame lengths in bytes
-    #[arg(long, value_name = "BYTES")]
-    #[arg(value_delimiter = ',', default_value = "64,512,1500")]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    #[arg(default_value = "64,512,1500")]
     pub size: Vec<u32>,
     /// Emulated delays
-    #[arg(long, value_name = "TIME")]
-    #[arg(value_delimiter = ',', default_value = "0ms,20ms")]
+    #[arg(long, value_name = "TIME", value_delimiter = ',')]
+    #[arg(default_value = "0ms,20ms")]
     pub delay: Vec<Nanos>,
     /// Total time for all rows; rows that do not fit are omitted
     #[arg(long, value_name = "TIME", default_value = "1min")]
@@ -89,12 +89,12 @@ pub struct AccuracyArgs {
     #[arg(default_value = "0ns,1us,10us,100us,1ms,10ms,100ms,1s")]
     pub delay: Vec<Nanos>,
     /// Frame lengths in bytes
-    #[arg(long, value_name = "BYTES")]
-    #[arg(value_delimiter = ',', default_value = "64,1500")]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    #[arg(default_value = "64,1500")]
     pub size: Vec<u32>,
     /// Packets per second
-    #[arg(long, value_name = "N")]
-    #[arg(value_delimiter = ',', default_value = "10000,100000")]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(default_value = "10000,100000")]
     pub pps: Vec<u64>,
     /// Duration of each row
     #[arg(long, value_name = "TIME", default_value = "2s")]

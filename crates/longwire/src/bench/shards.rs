@@ -27,8 +27,8 @@ pub struct ShardsArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub links: u32,
     /// Shard counts
-    #[arg(long, value_name = "N")]
-    #[arg(value_delimiter = ',', default_value = "1,2,4,16")]
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(default_value = "1,2,4,16")]
     pub shards: Vec<usize>,
     /// Threads, including the calling thread; at most one per shard
     #[arg(long, value_name = "N", default_value = "2")]

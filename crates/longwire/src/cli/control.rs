@@ -46,8 +46,8 @@ pub struct ControlArgs {
     pub control_limit: u32,
 
     /// Default content of /metrics: sums over all links, or each link
-    #[arg(long, value_name = "WHAT", requires = "control")]
-    #[arg(value_enum, default_value_t)]
+    #[arg(long, value_name = "WHAT", requires = "control", value_enum)]
+    #[arg(default_value_t)]
     pub metrics_links: MetricsLinks,
 }
 

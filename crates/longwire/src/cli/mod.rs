@@ -93,18 +93,15 @@ impl Cli {
         }
         // Exclude the command and its options.
         let own = &arguments[..arguments.len().min(end + 1)];
-        let cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
+        let mut cli = parsed.map_err(|error| spelling::explain(error, &arguments))?;
         if let Some(message) = spelling::netem_values(own) {
             return Err(spelling::refuse(ErrorKind::UnknownArgument, &message, own));
         }
-        let reordered = match &cli.command {
-            Command::Exec(args) => args.options_first(&arguments),
-            _ => None,
-        };
-        let mut cli = match &reordered {
-            Some(words) => Cli::parse_words(words)?,
-            None => cli,
-        };
+        if let Command::Exec(args) = &cli.command
+            && let Some(words) = args.options_first(&arguments)
+        {
+            cli = Cli::parse_words(&words)?;
+        }
         if let Command::Exec(args) = &cli.command
             && let Some(message) = args.missing_command(&arguments)
         {

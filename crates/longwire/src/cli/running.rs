@@ -93,13 +93,13 @@ pub struct TimingArgs {
     pub memory: Option<Bytes>,
 
     /// Maximum lateness of a frame that does not count as an artifact
-    #[arg(long, value_name = "TIME")]
-    #[arg(default_value = "1ms", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    #[arg(allow_hyphen_values = true)]
     pub tolerance: Nanos,
 
     /// Count late frames due within this time after the start as late_start instead of late
-    #[arg(long, value_name = "TIME")]
-    #[arg(default_value = "100ms", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    #[arg(allow_hyphen_values = true)]
     pub grace: Nanos,
 
     /// Do not request realtime priority, locked memory or shallow idle states
@@ -191,8 +191,7 @@ pub const SEED_DEFAULT: u64 = 1;
 #[command(next_help_heading = "Link")]
 pub struct SeedArgs {
     /// Seed of all random streams; the same seed reproduces losses and delays
-    #[arg(long, value_name = "N")]
-    #[arg(default_value_t = SEED_DEFAULT, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = SEED_DEFAULT, allow_negative_numbers = true)]
     pub seed: u64,
 }
 

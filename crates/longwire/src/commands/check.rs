@@ -129,11 +129,11 @@ fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
             ..CheckResult::default()
         };
         print_json(&checked)?;
-        return Ok(ExitCode::from(EXIT_REFUSED));
-    }
-    let mut err = io::stderr().lock();
-    for problem in problems {
-        writeln!(err, "error: {problem}")?;
+    } else {
+        let mut err = io::stderr().lock();
+        for problem in problems {
+            writeln!(err, "error: {problem}")?;
+        }
     }
     Ok(ExitCode::from(EXIT_REFUSED))
 }

@@ -121,7 +121,10 @@ pub fn run(args: &GenerateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     args.pump.refuse_links_at(args.traffic.topspeed)?;
     let is_unseen = args.receive.is_some() && config.probe.is_none();
     Error::refuse_first(&[(is_unseen, "--receive needs probes; remove --no-probe")])?;
-    let receiver = args.receive.as_deref().map(receive).transpose()?;
+    let receiver = args.receive.as_deref().map(|port| {
+        Receiver::open(port, ReceiveConfig::default(), None).map_err(|error| refused(port, error))
+    });
+    let receiver = receiver.transpose()?;
     let report = send(&args.pump, config, &stop, globals)?;
     let receiver = receiver.map(|receiver| receiver.settle(&report, args.settle, &stop));
     let received = receiver
@@ -202,29 +205,17 @@ fn with_all_lost(
     args: &GenerateArgs,
 ) -> ReceiveReport {
     let mut receiver = receiver.clone();
-    let streams = receiver.streams.iter_mut();
-    let number = args.traffic.stream;
-    match streams.into_iter().find(|stream| stream.stream == number) {
-        Some(stream) => stream.sequence.lost = probes.lost,
-        None => {
-            let mut stream = StreamReport {
-                stream: number,
-                ..StreamReport::default()
-            };
-            stream.sequence.lost = probes.lost;
-            receiver.streams.push(stream);
-        }
+    let is_sent = |stream: &StreamReport| stream.stream == args.traffic.stream;
+    if !receiver.streams.iter().any(is_sent) {
+        receiver.streams.push(StreamReport {
+            stream: args.traffic.stream,
+            ..StreamReport::default()
+        });
+    }
+    for stream in receiver.streams.iter_mut().filter(|stream| is_sent(stream)) {
+        stream.sequence.lost = probes.lost;
     }
     receiver
-}
-
-/// Opens a probe receiver.
-///
-/// # Errors
-/// If the port cannot be opened.
-fn receive(port: &str) -> Result<Receiver, Error> {
-    let receiver = Receiver::open(port, ReceiveConfig::default(), None);
-    receiver.map_err(|error| refused(port, error))
 }
 
 /// Returns a feed of generated frames.

@@ -110,8 +110,7 @@ pub struct PlotArgs {
     pub width: u32,
 
     /// Height of the figure; default: derived from the panels
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(u32).range(100..=8000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=8000))]
     pub height: Option<u32>,
 
     /// PNG pixels per SVG pixel
@@ -148,7 +147,10 @@ fn choice<T: Copy + Send + Sync + 'static, const N: usize>(
     let names = values.map(|(_, name, help)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(names).map(move |name| {
         let chosen = values.iter().find(|(_, known, _)| *known == name);
-        chosen.map_or_else(|| unreachable!("clap refuses other names"), |chosen| chosen.0)
+        chosen.map_or_else(
+            || unreachable!("clap refuses other names"),
+            |chosen| chosen.0,
+        )
     })
 }
 

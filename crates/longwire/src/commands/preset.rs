@@ -105,7 +105,10 @@ fn derived_queue(duplex: &Duplex) -> Option<String> {
         (Some(up), Some(down)) if up == down => up,
         (up, down) => {
             let sides = [("up", up), ("down", down)].into_iter();
-            joined(sides.filter_map(|(name, limit)| Some(format!("{name} {}", limit?))), ", ")
+            joined(
+                sides.filter_map(|(name, limit)| Some(format!("{name} {}", limit?))),
+                ", ",
+            )
         }
     };
     Some(format!(

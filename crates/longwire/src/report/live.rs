@@ -45,7 +45,8 @@ impl Live {
         if let (Some((_, seen)), Some(since)) = (&self.last, since) {
             let parts = places.iter().zip(seen);
             let parts = joined(parts.map(|(place, seen)| part(place, *seen, since)), "   ");
-            self.line.say(&format!("{:>6.0} s  {parts}", report.duration_s));
+            self.line
+                .say(&format!("{:>6.0} s  {parts}", report.duration_s));
         }
         let sent = places.iter().map(|place| place.traffic().bytes_out);
         self.last = Some((now, sent.collect()));

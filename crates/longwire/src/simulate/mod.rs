@@ -37,18 +37,12 @@ pub enum Direction {
 impl Direction {
     /// Returns the direction's name used in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Direction::Up => DIRECTIONS[0],
-            Direction::Down => DIRECTIONS[1],
-        }
+        DIRECTIONS[self as usize]
     }
 
     /// Returns the port of [`Simulation::pair`] at which frames of this direction arrive.
     pub fn port(self) -> PortIndex {
-        match self {
-            Direction::Up => PortIndex(0),
-            Direction::Down => PortIndex(1),
-        }
+        PortIndex(self as u16)
     }
 }
 

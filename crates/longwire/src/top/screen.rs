@@ -242,10 +242,8 @@ impl TopScreen {
     }
 
     fn set_state(&mut self, action: &str) -> Step {
-        if !self.may_change() {
-            return Step::Stay;
-        }
-        let Some(name) = self.chosen_name().map(str::to_owned) else {
+        let may_change = self.may_change();
+        let Some(name) = self.chosen_name().filter(|_| may_change).map(str::to_owned) else {
             return Step::Stay;
         };
         Step::Change(ChangeRequest {

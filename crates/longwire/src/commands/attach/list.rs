@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::registry::{self, AttachProcess, CLOSED, Registered};
 use crate::report::output::print_json;
-use crate::table::Table;
+use crate::table::{Table, joined};
 use crate::{Error, Globals};
 
 pub(super) fn list(globals: &Globals) -> Result<ExitCode, Error> {
@@ -108,15 +108,12 @@ fn options_of(process: &AttachProcess) -> String {
 fn spec_words(link: &Map<String, Value>) -> String {
     let mut both = link.clone();
     let directions = ["up", "down"].map(|name| (name, both.remove(name)));
-    let mut parts = vec![options_in_words(&both)];
-    for (name, options) in &directions {
-        let options = options.as_ref().and_then(Value::as_object);
-        if let Some(options) = options.filter(|options| !options.is_empty()) {
-            parts.push(format!("{name} {}", options_in_words(options)));
-        }
-    }
-    parts.retain(|part| !part.is_empty());
-    parts.join("; ")
+    let both = Some(options_in_words(&both)).filter(|both| !both.is_empty());
+    let own = directions.iter().filter_map(|(name, options)| {
+        let options = options.as_ref()?.as_object()?;
+        (!options.is_empty()).then(|| format!("{name} {}", options_in_words(options)))
+    });
+    joined(both.into_iter().chain(own), "; ")
 }
 
 /// Queries a run's control API for its links.
