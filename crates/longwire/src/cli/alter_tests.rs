@@ -1,6 +1,6 @@
 //! Tests of the options that filter, alter and send frames.
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use longwire_packet::alter::About;
 use longwire_testbed::support::{rows, words};
 
@@ -19,11 +19,6 @@ fn parse(options: &str) -> Result<AlterArgs, String> {
     let words = words("replay --to null").into_iter().chain(words(options));
     let replay = Replay::try_parse_from(words).map_err(|error| error.to_string())?;
     Ok(replay.alter)
-}
-
-#[test]
-fn options_are_unique() {
-    Replay::command().debug_assert();
 }
 
 #[test]

@@ -8,7 +8,6 @@ use longwire_engine::BitRate;
 use longwire_traffic::arrivals::LoadRate;
 
 use super::{Cli, spelling};
-use crate::commands::replay::PaceRate;
 
 /// Profile option that takes a model with rates.
 const SERVICE: &str = "service";
@@ -36,11 +35,7 @@ pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
 
 fn is_rate(option: &Arg) -> bool {
     let kind = option.get_value_parser().type_id();
-    let rates = [
-        TypeId::of::<BitRate>(),
-        TypeId::of::<LoadRate>(),
-        TypeId::of::<PaceRate>(),
-    ];
+    let rates = [TypeId::of::<BitRate>(), TypeId::of::<LoadRate>()];
     rates.iter().any(|rate| kind == *rate) || option.get_long() == Some(SERVICE)
 }
 

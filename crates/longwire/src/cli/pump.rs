@@ -7,6 +7,7 @@ use clap::Args;
 use longwire_engine::{Bytes, LinkSpec, Nanos};
 use longwire_io::port::options::{OpenOptions, Purpose};
 use longwire_io::port::registry;
+use longwire_runtime::feed::trace::Moment;
 use longwire_runtime::record::Epoch;
 use longwire_runtime::replay::{ReplayConfig, ReplayOutput, Start};
 use longwire_runtime::{DIRECTIONS, LinkSetup, Recorder, RunConfig};
@@ -97,26 +98,13 @@ impl FromStr for StartAt {
         if let Some(date) = Date::parse(text) {
             return Ok(StartAt::At(Nanos::from_nanos(date.nanos)));
         }
-        let since_1970: Option<Nanos> = seconds(text);
-        since_1970.map(StartAt::At).ok_or_else(|| {
-            format!(
+        match format!("@{text}").parse() {
+            Ok(Moment::At(time)) => Ok(StartAt::At(time)),
+            _ => Err(format!(
                 "'{text}' is not a time; write +10s, 2026-11-20T17:30:00Z or seconds since 1970"
-            )
-        })
+            )),
+        }
     }
-}
-
-/// Parses seconds with up to nine decimals.
-fn seconds(text: &str) -> Option<Nanos> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
-        return None;
-    }
-    let whole: u64 = whole.parse().ok()?;
-    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
-    let nanos = whole.checked_mul(1_000_000_000)?.checked_add(fraction)?;
-    Some(Nanos::from_nanos(nanos))
 }
 
 impl PumpArgs {

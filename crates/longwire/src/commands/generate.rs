@@ -12,8 +12,7 @@ use longwire_traffic::receive::{ReceiveConfig, ReceiveReport, Receiver, StreamRe
 use serde::Serialize;
 
 use super::feed_file::{self, FeedFile};
-use super::replay;
-use super::replay_control::ReplayControl;
+use super::replay::{self, ReplayControl};
 use super::run::ports_help;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, probe_lines};

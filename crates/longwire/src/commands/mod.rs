@@ -20,7 +20,6 @@ pub mod plot;
 pub mod preset;
 pub mod receive;
 pub mod replay;
-mod replay_control;
 pub mod report;
 pub mod run;
 mod run_attached;

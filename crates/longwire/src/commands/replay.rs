@@ -2,20 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
 
 use clap::Args;
 use longwire_capture::same_file;
+use longwire_control::{Bound, Server};
+use longwire_engine::models::framing::Framing;
 use longwire_engine::replay::Pace;
 use longwire_engine::{BitRate, Nanos, PacketRate, Speed};
+use longwire_io::rights::Capability;
+use longwire_network::{Controller, Numbered};
 use longwire_runtime::feed::trace::{Moment, TraceConfig, TraceFeed};
 use longwire_runtime::replay::ReplayOutput;
-use longwire_runtime::{Feed, NetworkPlan, RunReport, RunningNetwork, network};
+use longwire_runtime::{Feed, FileLoader, NetworkPlan, RunReport, RunningNetwork, network};
+use longwire_topology::Topology;
+use longwire_traffic::arrivals::LoadRate;
 use serde::Serialize;
 
 use super::feed_file::{self, FeedFile};
-use super::replay_control::ReplayControl;
+use super::{run_network, topologies};
 use crate::cli::{AlterArgs, PumpArgs, rate_framing};
 use crate::receiving::{ReceivedByLink, ReceiverArgs, Receivers};
 use crate::report::finish::{Ending, finish};
@@ -23,7 +30,7 @@ use crate::report::start as announcement;
 use crate::report::words::count_of;
 use crate::signals::stop_flag;
 use crate::watch::watch_replay;
-use crate::{Error, Globals};
+use crate::{Error, Globals, rights};
 
 const EXAMPLES: &str = "\
 Send times are computed from the first frame, so errors do not accumulate. Frames that are
@@ -85,8 +92,8 @@ pub struct PaceArgs {
 
     /// Send at this rate, without the gaps of the trace: 5gbit, 1mpps
     #[arg(long = "rate", value_name = "RATE", conflicts_with = "topspeed")]
-    #[arg(id = "pace_rate")]
-    pub rate: Option<PaceRate>,
+    #[arg(id = "pace_rate", value_parser = pace_rate)]
+    pub rate: Option<LoadRate>,
 
     /// Overhead per frame that --rate includes: none, ethernet (24 bytes) or another framing
     #[arg(long, value_name = "FRAMING", requires = "pace_rate")]
@@ -134,27 +141,16 @@ pub struct SelectArgs {
     pub interface: Option<String>,
 }
 
-/// A sending rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PaceRate {
-    /// In bit/s.
-    Bits(BitRate),
-    /// In packets/s.
-    Packets(PacketRate),
-}
-
-impl FromStr for PaceRate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<PaceRate, String> {
-        if text.to_ascii_lowercase().ends_with("pps") {
-            let rate: Result<PacketRate, _> = text.parse();
-            return rate.map(PaceRate::Packets).map_err(|e| e.to_string());
-        }
-        let rate: Result<BitRate, _> = text.parse();
-        let refused = |error| format!("{error}; units of packet rates are pps, kpps and mpps");
-        rate.map(PaceRate::Bits).map_err(refused)
+/// Parses a sending rate; its framing is a separate option.
+fn pace_rate(text: &str) -> Result<LoadRate, String> {
+    if text.to_ascii_lowercase().ends_with("pps") {
+        let rate: Result<PacketRate, _> = text.parse();
+        return rate.map(LoadRate::Packets).map_err(|e| e.to_string());
     }
+    let rate: Result<BitRate, _> = text.parse();
+    let refused = |error| format!("{error}; units of packet rates are pps, kpps and mpps");
+    rate.map(|rate| LoadRate::Bits(rate, Framing::NONE))
+        .map_err(refused)
 }
 
 impl PaceArgs {
@@ -164,8 +160,8 @@ impl PaceArgs {
         }
         Ok(match self.rate {
             None => Pace::Trace(self.speed.unwrap_or_default()),
-            Some(PaceRate::Packets(rate)) => Pace::Packets(rate),
-            Some(PaceRate::Bits(rate)) => Pace::Bits {
+            Some(LoadRate::Packets(rate)) => Pace::Packets(rate),
+            Some(LoadRate::Bits(rate, _)) => Pace::Bits {
                 rate,
                 framing: rate_framing(self.rate_framing.as_deref().unwrap_or("none"))?,
             },
@@ -350,17 +346,73 @@ impl ReplayArgs {
     }
 }
 
+/// Read-only control API before the start of a run that sends frames at scheduled times.
+pub(super) struct ReplayControl {
+    bound: Bound,
+    /// Links of the outputs; `None` without addresses.
+    links: Option<Numbered>,
+}
+
+impl ReplayControl {
+    /// Binds the addresses. If there are any, numbers the outputs for clients. With `ways`, the
+    /// outputs are the two directions of a conversation.
+    ///
+    /// # Errors
+    /// If an address cannot be bound.
+    pub fn bind(
+        pump: &PumpArgs,
+        outputs: &mut [ReplayOutput],
+        ways: bool,
+    ) -> Result<ReplayControl, Error> {
+        let bound = longwire_control::bind(&pump.control.config())?;
+        if !pump.control.is_given() {
+            return Ok(ReplayControl { bound, links: None });
+        }
+        let named = outputs.iter().map(|output| output.link.name.clone());
+        let topology = Topology::outputs(named.zip(pump.specs(ways)?));
+        let links = Numbered::new(topology.map_err(topologies::refused)?);
+        for (output, link) in outputs.iter_mut().zip(links.links()) {
+            output.cells = Some(Arc::clone(&link.cells));
+        }
+        Ok(ReplayControl {
+            bound,
+            links: Some(links),
+        })
+    }
+
+    /// Drops unneeded privileges, and serves the run until the server is dropped. Returns `None` if
+    /// there are no addresses.
+    ///
+    /// # Errors
+    /// If the terminal cannot be written, or a thread cannot be started.
+    pub fn serve(
+        self,
+        running: &RunningNetwork,
+        pump: &PumpArgs,
+        globals: &Globals,
+    ) -> Result<Option<Server>, Error> {
+        let Some(links) = self.links else {
+            rights::give_up(&pump.report, &[]);
+            return Ok(None);
+        };
+        rights::give_up(&pump.report, &[Capability::DacOverride]);
+        run_network::print_addresses(&self.bound, globals);
+        let loader = FileLoader::reporting_to(&pump.link.faults);
+        let controller = Controller::new(links, running.observer(), loader, channel());
+        Ok(self.bound.serve(Arc::new(controller))?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_rate_is_one_of_bits_or_of_packets() {
-        assert!(matches!("5gbit".parse(), Ok(PaceRate::Bits(_))));
-        assert!(matches!("1mpps".parse(), Ok(PaceRate::Packets(_))));
+        assert!(matches!(pace_rate("5gbit"), Ok(LoadRate::Bits(..))));
+        assert!(matches!(pace_rate("1mpps"), Ok(LoadRate::Packets(_))));
         // As in tc, mbps means megabytes per second.
-        assert!(matches!("1mbps".parse(), Ok(PaceRate::Bits(_))));
-        assert!("fast".parse::<PaceRate>().is_err());
-        assert!("0pps".parse::<PaceRate>().is_err());
+        assert!(matches!(pace_rate("1mbps"), Ok(LoadRate::Bits(..))));
+        assert!(pace_rate("fast").is_err() && pace_rate("0pps").is_err());
     }
 }
