@@ -11,8 +11,7 @@ use std::{env, fs, thread};
 use longwire_control::{Judgement, PageFile, ViewConfig, ViewUrls};
 use longwire_network::{Controller, NetworkReport};
 
-use crate::report::output::print_line;
-use crate::report::verdict::Verdict;
+use crate::report::{Verdict, print_line};
 
 /// Time allowed for the browser to read the redirecting page.
 const READ_WITHIN: Duration = Duration::from_secs(20);

@@ -14,9 +14,7 @@ use longwire_runtime::{DIRECTIONS, LinkSetup, Recorder, RunConfig};
 use longwire_units::Date;
 
 use super::{ControlArgs, DuplexArgs, LaunchBy, RecordArgs, ReportArgs, SeedArgs, TimingArgs};
-use crate::report::RunKind;
-use crate::report::finish::check_file;
-use crate::report::start::Announcement;
+use crate::report::{Announcement, RunKind, check_file};
 use crate::simulate::PORTS;
 use crate::{Error, Globals};
 

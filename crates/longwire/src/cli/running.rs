@@ -14,8 +14,7 @@ use longwire_runtime::{Faults, FileRecorder, Placement, Recorder, RunConfig, Wai
 
 use super::{ControlArgs, DuplexArgs};
 use crate::Error;
-use crate::report::finish::check_file;
-use crate::report::{Requirement, RunKind};
+use crate::report::{Requirement, RunKind, check_file};
 use crate::table::joined;
 
 /// Options that `run`, `exec` and `attach` have in common.

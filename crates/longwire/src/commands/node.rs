@@ -17,9 +17,7 @@ use longwire_runtime::{Faults, FileAccess};
 use sd_notify::NotifyState;
 
 use crate::cli::RunningArgs;
-use crate::report::finish::Document;
-use crate::report::output::print_line;
-use crate::report::{Verdict, start};
+use crate::report::{Document, Verdict, print_line, start};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 

@@ -22,9 +22,7 @@ use crate::cli::{Paint, refuse_page};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::text;
-use crate::report::finish::{check_file, write_file};
-use crate::report::live::StatusLine;
-use crate::report::output::{print_json, print_line};
+use crate::report::{StatusLine, check_file, print_json, print_line, write_file};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 

@@ -27,9 +27,7 @@ use super::topologies::{ReadTopology, seed};
 use crate::cli::{LiveArgs, ReportArgs};
 use crate::probe::ProbeResult;
 use crate::progress::StepsOnStderr;
-use crate::report::finish::{self, Ending, ReportStream};
-use crate::report::start::{self, Announcement};
-use crate::report::{Live, RunKind, words};
+use crate::report::{self, Announcement, Ending, Live, ReportStream, RunKind, start, words};
 use crate::signals::stop_flag;
 use crate::watch::{until_stopped, watch};
 use crate::{Error, Globals, rights, view};
@@ -435,7 +433,7 @@ pub(super) fn finish(
         changes: report.changes.clone(),
         ..Ending::of(&report.run)
     };
-    finish::finish(&Probed { probe, report }, &ending, args, globals)
+    report::finish(&Probed { probe, report }, &ending, args, globals)
 }
 
 /// A report with optional probe results.

@@ -19,10 +19,10 @@ use serde::Serialize;
 
 use super::simulate_network;
 use crate::cli::{DUPLEX_HELP, DuplexArgs, LINK_HELP, RecordArgs, ReportArgs, SeedArgs};
-use crate::report::RunKind;
-use crate::report::finish::{Ending, ReportStream, check_file, finish, on_stuck_plugin};
-use crate::report::start::{self, Announcement};
 use crate::report::words::count_of;
+use crate::report::{
+    Announcement, Ending, ReportStream, RunKind, check_file, finish, on_stuck_plugin, start,
+};
 use crate::signals::stop_flag;
 use crate::simulate::{Direction, Inputs, Outputs, PORTS, UnassignedFrames, VirtualRun, Ways};
 use crate::{Error, Globals};

@@ -14,8 +14,7 @@ use crate::commands::generate::GenerateArgs;
 use crate::commands::replay;
 use crate::error::EXIT_FIDELITY;
 use crate::receiving::refused;
-use crate::report::finish::write_file;
-use crate::report::output::{print_json, print_line};
+use crate::report::{print_json, print_line, write_file};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 

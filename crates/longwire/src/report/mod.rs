@@ -16,8 +16,11 @@ mod undelivered;
 pub mod verdict;
 
 pub use changes::change_line;
-pub use live::Live;
+pub use finish::{Document, Ending, ReportStream, check_file, finish, on_stuck_plugin, write_file};
+pub use live::{Live, StatusLine};
 pub use longwire_traffic::require::{self, Requirement, RunKind};
 pub use longwire_units::words;
+pub use output::{print_json, print_line, write_json};
 pub use replay::ReplayLine;
+pub use start::Announcement;
 pub use verdict::Verdict;

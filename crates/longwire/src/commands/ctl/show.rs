@@ -13,8 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{encoded, read};
-use crate::report::change_line;
-use crate::report::output::print_json;
+use crate::report::{change_line, print_json};
 use crate::table::Table;
 use crate::{Error, Globals};
 

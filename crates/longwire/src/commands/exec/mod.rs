@@ -23,9 +23,7 @@ use network::HostedNetwork;
 
 use super::run_network::{self, NetworkSetup};
 use crate::probe::{self, Expectation, ProbeResult};
-use crate::report::finish::ReportStream;
-use crate::report::live::StatusLine;
-use crate::report::start;
+use crate::report::{ReportStream, StatusLine, start};
 use crate::{Error, Globals, rights};
 
 pub use args::ExecArgs;
