@@ -12,6 +12,7 @@ use longwire_traffic::sockets::{
 use longwire_units::Nanos;
 use serde::Serialize;
 
+use crate::bench::rate::{FULL_FRAME, TCP_PAYLOAD};
 use crate::table::Table;
 
 /// Frame length of the probe's datagrams, in bytes.
@@ -133,12 +134,6 @@ fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) 
     (per_second as u64, count as u64)
 }
 
-/// Length of a full frame: Ethernet header plus a 1500-byte IPv4 packet.
-const FULL_FRAME: u32 = 1514;
-
-/// TCP payload of a full frame: excludes the IPv4 header, TCP header and timestamp option.
-const TCP_PAYLOAD: u32 = 1500 - 20 - 20 - 12;
-
 /// Expectations for one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Expectation {
@@ -160,9 +155,8 @@ impl Expectation {
             |len| Serializer::new(config.rate.bit_rate(), config.framing).depart(Nanos::ZERO, len);
         let delay = serialisation(FRAME).saturating_add(config.delay.mean());
         let rate = config.rate.bit_rate();
-        let tcp = rate.map(|_| {
-            f64::from(TCP_PAYLOAD * 8) / serialisation(FULL_FRAME).as_secs_f64().max(1e-9) / 1e6
-        });
+        let tcp = rate
+            .map(|_| TCP_PAYLOAD * 8.0 / serialisation(FULL_FRAME).as_secs_f64().max(1e-9) / 1e6);
         Expectation {
             delay_ms: delay.as_secs_f64() * 1e3,
             rate_bits: rate.map(|rate| rate.bits_per_sec() as f64),

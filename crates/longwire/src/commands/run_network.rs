@@ -539,6 +539,8 @@ mod tests {
     use std::time::Instant;
 
     use clap::Parser;
+    use longwire_engine::Bytes;
+    use longwire_io::port::mem::pipe;
     use longwire_testbed::support::Folder;
 
     use super::*;
@@ -567,6 +569,7 @@ mod tests {
 
     #[test]
     fn clients_wait_until_ports_are_attached() {
+        let cable = || pipe(Bytes(1 << 20)).expect("memory");
         let dir = Folder::new();
         let socket = dir.file("control.sock");
         let line = format!("longwire --quiet run null null --control {socket}");
@@ -577,7 +580,12 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(false));
         let control = longwire_control::bind(&args.live.control.config()).expect("bound");
         let read = run::topology(args, &cli.globals).expect("a topology");
-        let (ports, _) = open_ports(&read.0, None, args).expect("silent ports");
+        let ((_into_a, from_a), (_into_b, from_b)) = (cable(), cable());
+        let ports = [("a", from_a), ("b", from_b)].map(|(name, rx)| {
+            let tx = AnyTx::Discard(DiscardTx::default());
+            let port = Port::with_halves(name, AnyRx::Pipe(Box::new(rx)), tx);
+            (name.to_owned(), port)
+        });
         let setup = NetworkSetup::new(read, &stop, &args.live);
         let is_answered = AtomicBool::new(false);
         let mut attachment = SlowAttachment {
@@ -595,7 +603,7 @@ mod tests {
                 assert_eq!(read.expect("a response"), 1);
                 at
             });
-            carry(setup, ports, control, &cli.globals, &mut attachment).expect("a report");
+            carry(setup, ports.into(), control, &cli.globals, &mut attachment).expect("a report");
             client.join().expect("a client")
         });
         assert!(attachment.attached.is_some_and(|at| at < answered));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::screen::Sort;
 use crate::Error;
-use crate::commands::ctl::{encoded, read};
+use crate::commands::ctl::{encoded, link_and_direction, read};
 
 /// Number of changes shown, newest first.
 pub const CHANGES_SHOWN: usize = 3;
@@ -165,17 +165,13 @@ fn rates(last: &Stats, now: &Stats) -> Option<[f64; 3]> {
     same.then(|| std::array::from_fn(grown))
 }
 
-fn link_of(direction: &str) -> &str {
-    let link = direction
-        .strip_suffix(".up")
-        .or_else(|| direction.strip_suffix(".down"));
-    link.unwrap_or(direction)
-}
-
 fn look_at(client: &mut Client, name: &str) -> Result<Detail, Error> {
     Ok(Detail {
         name: name.to_owned(),
-        link: read(client.get(&format!("/v1/links/{}", encoded(link_of(name))))?)?,
+        link: read(client.get(&format!(
+            "/v1/links/{}",
+            encoded(link_and_direction(name).0)
+        ))?)?,
         columns: read(client.get(&format!("/v1/history/{}", encoded(name)))?)?,
         changes: read(client.get(&format!("/v1/changes?limit={CHANGES_SHOWN}"))?)?,
     })
@@ -187,7 +183,10 @@ fn change(client: &mut Client, request: &ChangeRequest) -> Update {
         client.post("/v1/changes?check=true", &request.body)?;
         let before = match &request.of {
             Some(name) => {
-                let link = client.get(&format!("/v1/links/{}", encoded(link_of(name))))?;
+                let link = client.get(&format!(
+                    "/v1/links/{}",
+                    encoded(link_and_direction(name).0)
+                ))?;
                 back(name, &link, &request.body)
             }
             None => None,

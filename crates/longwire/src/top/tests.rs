@@ -84,10 +84,8 @@ fn key(screen: &mut TopScreen, character: char) -> Step {
 }
 
 fn control(screen: &mut TopScreen, character: char) -> Step {
-    screen.press(KeyEvent::new(
-        KeyCode::Char(character),
-        KeyModifiers::CONTROL,
-    ))
+    let code = KeyCode::Char(character);
+    screen.press(KeyEvent::new(code, KeyModifiers::CONTROL))
 }
 
 fn write(screen: &mut TopScreen, text: &str) -> Step {

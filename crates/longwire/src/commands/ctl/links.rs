@@ -46,7 +46,7 @@ pub(super) fn get(name: Option<&str>, client: &mut Client, globals: &Globals) ->
 }
 
 /// Splits a name into stem and direction, if it has one.
-fn direction(name: &str) -> (&str, Option<Direction>) {
+pub(crate) fn link_and_direction(name: &str) -> (&str, Option<Direction>) {
     match name.rsplit_once('.') {
         Some((base, "up")) => (base, Some(Direction::Up)),
         Some((base, "down")) => (base, Some(Direction::Down)),
@@ -72,7 +72,7 @@ fn directions(
 fn one(name: &str, client: &mut Client, globals: &Globals) -> Result<(), Error> {
     const MISSING: u16 = 404;
     let mut get = |name| client.get(&format!("/v1/links/{}", encoded(name)));
-    let (value, way) = match (get(name), direction(name)) {
+    let (value, way) = match (get(name), link_and_direction(name)) {
         (Err(ClientError::Refused(refused)), (base, way @ Some(_)))
             if refused.status == MISSING =>
         {
@@ -202,7 +202,7 @@ fn pages(
             None => break,
         }
     }
-    match direction(pattern) {
+    match link_and_direction(pattern) {
         (base, Some(way)) if links.is_empty() => {
             pages(base, client, links)?;
             Ok(Some(way))
@@ -275,8 +275,11 @@ mod tests {
 
     #[test]
     fn directions_stand_behind_names() {
-        assert_eq!(direction("a.b.down"), ("a.b", Some(Direction::Down)));
-        assert_eq!(direction("up"), ("up", None));
-        assert_eq!(direction("*.up"), ("*", Some(Direction::Up)));
+        assert_eq!(
+            link_and_direction("a.b.down"),
+            ("a.b", Some(Direction::Down))
+        );
+        assert_eq!(link_and_direction("up"), ("up", None));
+        assert_eq!(link_and_direction("*.up"), ("*", Some(Direction::Up)));
     }
 }

@@ -25,6 +25,7 @@ use crate::report::output::print_json;
 use crate::{Error, Globals};
 
 pub(super) use change::{changes_of, duplex_table, option};
+pub(crate) use links::link_and_direction;
 
 const EXAMPLES: &str = "\
 The run needs a control socket:
