@@ -85,45 +85,37 @@ fn redirection(url: &str) -> Option<PathBuf> {
 }
 
 static FILES: &[PageFile] = &[
-    file(
-        "/",
-        "text/html; charset=utf-8",
-        include_bytes!("../page/index.html"),
-    ),
-    file(
-        "/assets/favicon.svg",
-        "image/svg+xml",
-        include_bytes!("../page/assets/favicon.svg"),
-    ),
-    file(
-        "/assets/index.css",
-        "text/css",
-        include_bytes!("../page/assets/index.css"),
-    ),
-    file(
-        "/assets/index.js",
-        "text/javascript",
-        include_bytes!("../page/assets/index.js"),
-    ),
-    file(
-        "/assets/licences.txt",
-        "text/plain; charset=utf-8",
-        include_bytes!("../page/assets/licences.txt"),
-    ),
-    file(
-        "/assets/worker.js",
-        "text/javascript",
-        include_bytes!("../page/assets/worker.js"),
-    ),
-];
-
-const fn file(path: &'static str, kind: &'static str, content: &'static [u8]) -> PageFile {
     PageFile {
-        path,
-        kind,
-        content,
-    }
-}
+        path: "/",
+        kind: "text/html; charset=utf-8",
+        content: include_bytes!("../page/index.html"),
+    },
+    PageFile {
+        path: "/assets/favicon.svg",
+        kind: "image/svg+xml",
+        content: include_bytes!("../page/assets/favicon.svg"),
+    },
+    PageFile {
+        path: "/assets/index.css",
+        kind: "text/css",
+        content: include_bytes!("../page/assets/index.css"),
+    },
+    PageFile {
+        path: "/assets/index.js",
+        kind: "text/javascript",
+        content: include_bytes!("../page/assets/index.js"),
+    },
+    PageFile {
+        path: "/assets/licences.txt",
+        kind: "text/plain; charset=utf-8",
+        content: include_bytes!("../page/assets/licences.txt"),
+    },
+    PageFile {
+        path: "/assets/worker.js",
+        kind: "text/javascript",
+        content: include_bytes!("../page/assets/worker.js"),
+    },
+];
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use longwire_control::responses::{ChangeResult, problem_body};
 use longwire_units::words::seconds;
 use serde_json::{Map, Value, json};
 
-use super::{Action, AddArgs, MoveArgs, NamesArgs, SetArgs, WhenArgs, read};
+use super::{Action, AddArgs, MoveArgs, SetArgs, WhenArgs, read};
 use crate::report::output::print_json;
 use crate::table::joined;
 use crate::{Error, Globals};
@@ -32,9 +32,9 @@ fn body_of(action: &Action) -> Result<(Value, bool), Error> {
         Action::Remove { names, check } => return Ok((json!({ "remove": names }), *check)),
         Action::Apply { file, check } => return Ok((read_file(file)?, *check)),
         Action::Set(args) => (set(args), &args.when),
-        Action::On(args) => (names("on", args), &args.when),
-        Action::Off(args) => (names("off", args), &args.when),
-        Action::Pause(args) => (names("pause", args), &args.when),
+        Action::On(args) => (json!({ "on": args.names }), &args.when),
+        Action::Off(args) => (json!({ "off": args.names }), &args.when),
+        Action::Pause(args) => (json!({ "pause": args.names }), &args.when),
         Action::Move(args) => (moved(args), &args.when),
         _ => unreachable!("the other actions change nothing"),
     };
@@ -52,10 +52,6 @@ fn timed(mut change: Value, when: &WhenArgs) -> Value {
 
 fn set(args: &SetArgs) -> Value {
     json!({ "set": { args.name.as_str(): changes_of(&args.options) } })
-}
-
-fn names(what: &str, args: &NamesArgs) -> Value {
-    json!({ what: args.names })
 }
 
 fn moved(args: &MoveArgs) -> Value {
