@@ -18,12 +18,7 @@ pub(super) fn of_rates(arguments: &[OsString]) -> Vec<String> {
     let mut root = Cli::command();
     let command = spelling::command(&mut root, arguments);
     let options: Vec<&Arg> = command.get_arguments().filter(|arg| is_rate(arg)).collect();
-    let doubts = arguments.iter().enumerate().filter_map(|(index, word)| {
-        let word = word.to_str()?.strip_prefix("--")?;
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, value),
-            None => (word, arguments.get(index + 1)?.to_str()?),
-        };
+    let doubts = spelling::with_values(arguments).filter_map(|(name, value)| {
         options
             .iter()
             .find(|option| option.get_long() == Some(name))?;

@@ -124,10 +124,11 @@ fn unknown(given: &str, arguments: &[OsString]) -> Option<String> {
     let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     let prefix = prefix.copied().unwrap_or_default();
     let plain = &name[prefix.len()..];
+    let value_of = |name: &str| with_values(arguments).find(|(option, _)| *option == name);
     if plain == JITTER
-        && let Some(jitter) = value_of(name, arguments)
-        && let Some(delay) = value_of(&format!("{prefix}{DELAY}"), arguments)
-        && let Some(model) = netem::jitter(&delay, &jitter)
+        && let Some((_, jitter)) = value_of(name)
+        && let Some((_, delay)) = value_of(&format!("{prefix}{DELAY}"))
+        && let Some(model) = netem::jitter(delay, jitter)
     {
         return Some(format!(
             "unknown option '{given}'; --{prefix}{DELAY} sets both: {model}"
@@ -148,19 +149,13 @@ fn has_option(command: &Command, name: &str) -> bool {
     options.any(|option| option.get_long() == Some(name))
 }
 
-fn value_of(name: &str, arguments: &[OsString]) -> Option<String> {
-    let mut words = arguments.iter().map(|word| word.to_string_lossy());
-    while let Some(word) = words.next() {
-        let Some(word) = word.strip_prefix("--") else {
-            continue;
-        };
-        match word.split_once('=') {
-            Some((option, value)) if option == name => return Some(value.to_owned()),
-            None if word == name => return words.next().map(|value| value.into_owned()),
-            _ => {}
-        }
-    }
-    None
+/// Returns the long options with their values: `--NAME=VALUE`, or `--NAME` with the next word.
+pub(super) fn with_values(arguments: &[OsString]) -> impl Iterator<Item = (&str, &str)> {
+    arguments.iter().enumerate().filter_map(|(index, word)| {
+        let word = word.to_str()?.strip_prefix("--")?;
+        let next = || Some((word, arguments.get(index + 1)?.to_str()?));
+        word.split_once('=').or_else(next)
+    })
 }
 
 /// Removes implausible suggestions: clap's metric favours common prefixes.

@@ -1,5 +1,6 @@
 //! Parses the services of a Y.1564 test.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use longwire_engine::models::Kind;
@@ -36,11 +37,9 @@ pub(super) fn services(args: &ProfileArgs) -> Result<Vec<Service>, Error> {
         (None, services) if args.eir.is_none() => {
             let services = services.iter().map(|text| parse(text, args));
             let services: Vec<Service> = services.collect::<Result<_, _>>()?;
-            let twice = |(at, one): (usize, &Service)| {
-                services[..at].iter().any(|other| other.name == one.name)
-            };
-            match services.iter().enumerate().find(|one| twice(*one)) {
-                Some((_, one)) => usage(format!("--service {} is given twice", one.name)),
+            let mut names = HashSet::new();
+            match services.iter().find(|one| !names.insert(&one.name)) {
+                Some(one) => usage(format!("--service {} is given twice", one.name)),
                 None => Ok(services),
             }
         }
