@@ -82,7 +82,14 @@ impl DuplexArgs {
     /// # Errors
     /// If a file or a plugin cannot be read, or values conflict.
     pub fn specs(&self) -> Result<Duplex, Error> {
-        let loader = &self.loader();
+        self.read(&self.loader())
+    }
+
+    fn loader(&self) -> FileLoader {
+        FileLoader::reporting_to(&self.faults)
+    }
+
+    fn read(&self, loader: &FileLoader) -> Result<Duplex, Error> {
         let preset = match &self.preset {
             Some(text) => presets::read(text, loader).map_err(|error| {
                 let error = suggest::preset_error(&error);
@@ -99,26 +106,23 @@ impl DuplexArgs {
         })
     }
 
-    fn loader(&self) -> FileLoader {
-        FileLoader::reporting_to(&self.faults)
-    }
-
     /// Returns the up and down links.
     ///
     /// # Errors
     /// See [`DuplexArgs::specs`].
     pub fn links(&self) -> Result<(LinkConfig, LinkConfig), Error> {
-        let Duplex { up, down } = self.specs()?;
-        Ok((self.build(&up)?, self.build(&down)?))
+        let loader = self.loader();
+        let Duplex { up, down } = self.read(&loader)?;
+        Ok((build(&up, &loader)?, build(&down, &loader)?))
     }
 
-    /// Returns the link of one of the specifications.
+    /// Returns the link of the direction that `choose` selects.
     ///
     /// # Errors
-    /// If a file or a plugin cannot be read, or values conflict.
-    pub fn build(&self, spec: &LinkSpec) -> Result<LinkConfig, Error> {
-        let built = spec.build(&self.loader());
-        built.map_err(|error| Error::usage(suggest::option_error(&error)))
+    /// See [`DuplexArgs::specs`].
+    pub fn link(&self, choose: fn(Duplex) -> LinkSpec) -> Result<LinkConfig, Error> {
+        let loader = self.loader();
+        build(&choose(self.read(&loader)?), &loader)
     }
 
     /// Returns an option that was given for only one direction, such as `--up-rate`.
@@ -150,6 +154,11 @@ impl DuplexArgs {
         let given = [&self.both, &self.up, &self.down];
         self.preset.is_none() && given.iter().all(|values| values.is_empty())
     }
+}
+
+fn build(spec: &LinkSpec, loader: &FileLoader) -> Result<LinkConfig, Error> {
+    let built = spec.build(loader);
+    built.map_err(|error| Error::usage(suggest::option_error(&error)))
 }
 
 /// Applies values in order to a new specification.

@@ -151,8 +151,15 @@ impl PumpArgs {
     /// # Errors
     /// If link options conflict.
     pub fn links(&self, ways: bool) -> Result<Vec<LinkSetup>, Error> {
-        let links = self.names(ways).into_iter().zip(self.specs(ways)?);
-        let links = links.map(|(name, spec)| Ok(LinkSetup::new(name, self.link.build(&spec)?)));
+        let names = self.names(ways).into_iter().enumerate();
+        let links = names.map(|(index, name)| {
+            let config = if ways && index == 1 {
+                self.link.link(|duplex| duplex.down)
+            } else {
+                self.link.link(|duplex| duplex.up)
+            };
+            Ok(LinkSetup::new(name, config?))
+        });
         links.collect()
     }
 

@@ -263,13 +263,14 @@ fn ways(args: &SimulateArgs) -> Result<(Ways, Vec<(PortIndex, LinkSetup)>), Erro
             "{option} needs --near; without --near, omit the up- or down- prefix"
         )));
     }
-    let specs = args.link.specs()?;
-    let config = args.link.build(match args.direction {
-        Direction::Up => &specs.up,
-        Direction::Down => &specs.down,
-    })?;
-    let links = vec![setup(args.direction, config)];
-    Ok((Ways::One(args.direction), links))
+    let config = match args.direction {
+        Direction::Up => args.link.link(|duplex| duplex.up)?,
+        Direction::Down => args.link.link(|duplex| duplex.down)?,
+    };
+    Ok((
+        Ways::One(args.direction),
+        vec![setup(args.direction, config)],
+    ))
 }
 
 /// Refuses a log with an unknown format.
