@@ -44,16 +44,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Creates the networks. Call before starting any thread; see [`Foundation::new`].
-    ///
-    /// # Errors
-    ///
-    /// See [`Foundation::new`] and [`Environment::on`].
-    pub fn new(config: &EnvironmentConfig) -> Result<Environment, EnvironmentError> {
-        Environment::on(Foundation::new(config.uplink)?, config)
-    }
-
-    /// Creates the networks on an existing foundation. Threads may already exist. The uplink
+    /// Creates the networks on a foundation. Threads may already exist. The uplink
     /// setting must match the foundation's.
     ///
     /// # Errors

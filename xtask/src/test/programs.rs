@@ -21,8 +21,8 @@ const TIMELESS: [&str; 7] = [
 /// Name prefixes of tests that load the machine, or compare its state before and after the test.
 const ALONE: [&str; 3] = [
     "longwire::alone::hosts::",
-    "longwire-testbed::exec_env::after_",
-    "longwire-testbed::exec_env::uplink_",
+    "longwire::alone::leftovers::",
+    "longwire::alone::uplink::",
 ];
 
 /// Time limits of a test in seconds: normally, and at idle priority.

@@ -9,6 +9,8 @@ mod common;
 
 mod book;
 mod hosts;
+mod leftovers;
+mod uplink;
 
 /// Waits for exclusive access to the machine.
 fn alone() -> MutexGuard<'static, ()> {

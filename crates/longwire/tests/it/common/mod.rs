@@ -9,6 +9,7 @@ pub mod node;
 pub mod program;
 pub mod recording;
 pub mod site;
+pub mod user;
 
 use std::fs::set_permissions;
 use std::os::unix::fs::PermissionsExt;

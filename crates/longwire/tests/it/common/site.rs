@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_io::net::{NetNamespace, addr_add, link_names};
+use longwire_io::net::{NetNamespace, addr_add, link_names, link_up};
 use longwire_testbed::support::{Folder, Stations, device, namespace, wire, within};
 use serde_json::Value;
 
@@ -21,6 +21,24 @@ pub fn wired(pairs: &[(&str, &str)]) -> Option<NetNamespace> {
         within(&namespace, || wire(device(a, None), device(b, None)));
     }
     Some(namespace)
+}
+
+/// Address of the outside network of [`host_with_outside`].
+pub const OUTSIDE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
+
+/// Returns a namespace that acts as a host, and an outside network that only has a route to the
+/// host's address, if namespaces can be created. The first network that an uplink would choose is in
+/// use at the host.
+pub fn host_with_outside() -> Option<[NetNamespace; 2]> {
+    let (host, outside) = (namespace()?, namespace()?);
+    within(&host, || {
+        link_up("lo")?;
+        wire(device("wan", None), device("eth0", Some(&outside)))?;
+        addr_add("wan", IpAddr::from([198, 51, 100, 1]), 24)?;
+        addr_add("lo", IpAddr::from([10, 77, 9, 9]), 32)
+    });
+    within(&outside, || addr_add("eth0", OUTSIDE.into(), 24));
+    Some([host, outside])
 }
 
 /// Returns a path by which other processes can open a namespace of this process.

@@ -2,8 +2,9 @@
 
 use crate::common::have;
 use crate::common::program::{Ran, tshark};
+use crate::common::site::{OUTSIDE, host_with_outside};
 use crate::exec::User;
-use longwire_testbed::support::{device, namespace, skip, wire, within};
+use longwire_testbed::support::skip;
 
 /// Asserts that the capture at each end contains exactly these frames: `echoes` requests and the
 /// same number of replies.
@@ -53,25 +54,14 @@ fn only_the_users_frames_cross() {
 
 #[test]
 fn only_the_users_frames_cross_to_the_uplink() {
-    use std::net::IpAddr;
-
-    use longwire_io::net::{addr_add, link_up};
-
     if !nix::unistd::geteuid().is_root() || !have("tshark") {
         return;
     }
-    let (Some(host), Some(outside)) = (namespace(), namespace()) else {
+    let Some([host, _outside]) = host_with_outside() else {
         return;
     };
-    let configure = |device, last| {
-        link_up("lo")?;
-        addr_add(device, IpAddr::from([198, 51, 100, last]), 24)
-    };
-    let join = || wire(device("wan", None), device("eth0", Some(&outside)));
-    within(&host, || join().and_then(|()| configure("wan", 1)));
-    within(&outside, || configure("eth0", 2));
     let user = User::new(None);
-    let line = "--uplink --delay 20ms --capture p -- ping -c 3 -i 0.2 198.51.100.2";
+    let line = format!("--uplink --delay 20ms --capture p -- ping -c 3 -i 0.2 {OUTSIDE}");
     let ran = host.run(|| Ran::of(&mut user.exec_command(line)));
     ran.expect("it is entered").well().prints("3 received");
     assert_echoes_only(&user, 3);
