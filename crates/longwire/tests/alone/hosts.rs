@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use longwire_capture::log::Row;
 use longwire_io::net::veth::End;
 use longwire_io::net::{NetNamespace, addr_add, link_up};
 use longwire_testbed::support::{Folder, device, skip, wire, within};
@@ -97,11 +98,7 @@ impl Cluster {
 
     /// Starts a host. The hosts' monotonic clocks differ by hours, their wall clocks by 100 ms.
     fn start(&self, number: usize, shift: &str) -> RunningHost {
-        self.start_with(&self.file("net.toml"), number, shift)
-    }
-
-    fn start_with(&self, file: &str, number: usize, shift: &str) -> RunningHost {
-        self.start_as(file, number, shift, "")
+        self.start_as(&self.file("net.toml"), number, shift, "")
     }
 
     fn start_as(&self, file: &str, number: usize, shift: &str, options: &str) -> RunningHost {
@@ -205,11 +202,8 @@ impl Cluster {
             let (link, own) = (format!("l{number}"), self.file(&format!("h{number}.csv")));
             let (mut live, mut again) = (decided(&own, &link), decided(&log, &link));
             assert!(live.len() > 20, "{link}: {} rows", live.len());
-            let is_lost = |row: &Vec<String>| row.iter().any(|field| field == "port_lost");
-            let lost = live
-                .iter()
-                .find(|(_, row)| is_lost(row))
-                .map(|((frame, _), _)| *frame);
+            let is_lost = |row: &&Row| row.reason.as_deref() == Some("port_lost");
+            let lost = live.values().find(is_lost).map(|row| row.frame);
             let dropped = &named(&report["links"], &link)["drops"]["port_lost"];
             assert_eq!(
                 lost.is_some(),
@@ -510,7 +504,7 @@ fn hosts_with_different_files_or_names_are_refused() {
     for text in [network(2, "delay = '6ms'\n"), longer] {
         write(&other, text);
         let first = cluster.start(0, "0");
-        let _second = cluster.start_with(&other, 1, "0");
+        let _second = cluster.start_as(&other, 1, "0", "");
         first
             .program
             .end()

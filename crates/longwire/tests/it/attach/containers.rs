@@ -8,7 +8,7 @@ use super::{Attached, Links, name_of};
 use crate::common::containerd::{Container, DEVICE, Engine, image, join};
 use crate::common::number;
 use crate::common::program::{Ran, command, eventually, piped};
-use crate::common::recording::{all_delivered, assert_delays, delivered};
+use crate::common::recording::{assert_both_delay, delivered};
 use crate::common::site::assert_no_attachment;
 
 const NEAR: &str = "10.88.0.1";
@@ -115,13 +115,7 @@ fn releases_are_those_of_the_link(pair: &Pair<'_>) {
     let attached = pair.attach(&format!("--delay 20ms --log {log}"));
     pair.assert_round_trip(40.0);
     attached.detach();
-    let mut directions: Vec<String> = all_delivered(&log).into_iter().map(|it| it.link).collect();
-    directions.sort();
-    directions.dedup();
-    assert_eq!(directions.len(), 2, "{directions:?}");
-    for direction in &directions {
-        assert_delays(&log, direction, 4, 20);
-    }
+    let directions = assert_both_delay(&log, 4, 20);
 
     let attached = pair.attach(&format!("--rate 20mbit --log {log}"));
     pair.near.bytes(&format!("iperf3 -c {FAR} -t 2"));

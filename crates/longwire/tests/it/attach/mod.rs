@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::common::node::{Taken, assert_crossed, taken};
 use crate::common::program::{Ran, RunningProgram, change, command, longwire, ping, piped, start};
-use crate::common::recording::{all_delivered, assert_delays};
+use crate::common::recording::assert_both_delay;
 use crate::common::site::{assert_no_attachment, path_of};
 use crate::common::{assert_refused, count, list, named};
 
@@ -286,13 +286,7 @@ fn releases_of_an_attached_link_are_those_of_its_models() {
     let attached = joined.attach(&name_of("logged"), &options);
     joined.assert_round_trip(40.0);
     attached.detach();
-    let mut directions: Vec<String> = all_delivered(&log).into_iter().map(|it| it.link).collect();
-    directions.sort();
-    directions.dedup();
-    assert_eq!(directions.len(), 2, "{directions:?}");
-    for direction in &directions {
-        assert_delays(&log, direction, 8, 20);
-    }
+    assert_both_delay(&log, 8, 20);
 }
 
 #[test]

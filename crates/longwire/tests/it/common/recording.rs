@@ -1,36 +1,17 @@
 //! Verdicts of a recorded run, for comparison with another run.
 
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::read;
+use longwire_capture::log::{Fate, LogReader, Row};
 
-/// A log row without the columns that identify it.
-pub type Rest = Vec<String>;
-
-/// Reads a CSV log; returns the indices of these columns and the rows.
-fn table<const N: usize>(file: &str, names: [&str; N]) -> ([usize; N], Vec<Rest>) {
-    let text = read(file);
-    let rows = text
-        .lines()
-        .map(|line| line.split(',').map(str::to_owned).collect());
-    let mut rows = rows.collect::<Vec<Rest>>().into_iter();
-    let header: Rest = rows.next().expect("a header");
-    let places = names.map(|name| {
-        let found = header.iter().position(|column| column == name);
-        found.unwrap_or_else(|| panic!("no column {name}"))
-    });
-    (places, rows.collect())
-}
+use super::rows_of;
 
 /// Returns the final rows of a link, keyed by frame and copy number.
-pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u64), Rest> {
-    let ([frame, copy, of, verdict], mut rows) = table(file, ["frame", "copy", "link", "verdict"]);
-    rows.retain(|fields| fields[of] == link && fields[verdict] != "held");
-    let number = |text: &str| text.parse().expect("a number");
-    let key = |fields: &Rest| (number(&fields[frame]), number(&fields[copy]));
+pub fn decided(file: &str, link: &str) -> BTreeMap<(u64, u16), Row> {
+    let mut rows = rows_of(file);
+    rows.retain(|row| &*row.link == link && row.verdict != Fate::Held);
     rows.into_iter()
-        .map(|fields| (key(&fields), fields))
+        .map(|row| ((row.frame, row.copy), row))
         .collect()
 }
 
@@ -58,21 +39,21 @@ pub struct FrameTimes {
     pub len: u32,
 }
 
-/// Returns the frames delivered by any link in a CSV log.
+/// Returns the frames delivered by any link in a log.
 pub fn all_delivered(file: &str) -> Vec<FrameTimes> {
-    let names = ["link", "arrival_ns", "delay_ns", "length", "verdict"];
-    let ([link, arrival, delay, length, verdict], rows) = table(file, names);
-    let number = |text: &str| text.parse::<i64>().expect("a number");
-    let rows = rows
-        .into_iter()
-        .filter(|fields| fields[verdict] == "deliver");
-    let rows = rows.map(|fields| FrameTimes {
-        arrival: number(&fields[arrival]),
-        delay: number(&fields[delay]),
-        len: number(&fields[length]) as u32,
-        link: fields[link].clone(),
+    let mut log = LogReader::open(file).expect("a log");
+    let rows: Result<Vec<Row>, _> = log.by_ref().collect();
+    let epoch = log.epoch().unwrap_or_default();
+    let frames = rows.expect("rows").into_iter().filter_map(|row| {
+        let release = row.release_ns.filter(|_| row.verdict == Fate::Deliver)?;
+        Some(FrameTimes {
+            link: row.link.to_string(),
+            arrival: row.arrival_ns - epoch,
+            delay: release - row.arrival_ns,
+            len: row.length,
+        })
     });
-    rows.collect()
+    frames.collect()
 }
 
 /// Returns the frames delivered by one link direction.
@@ -82,17 +63,6 @@ pub fn delivered(file: &str, link: &str) -> Vec<FrameTimes> {
     frames
 }
 
-/// Returns the longest delay of each direction, in nanoseconds, among frames that arrived in this
-/// range of run time.
-pub fn longest_delays(frames: &[FrameTimes], range: &RangeInclusive<i64>) -> BTreeMap<String, i64> {
-    let mut longest = BTreeMap::new();
-    for frame in frames.iter().filter(|frame| range.contains(&frame.arrival)) {
-        let entry = longest.entry(frame.link.clone()).or_insert(0);
-        *entry = frame.delay.max(*entry);
-    }
-    longest
-}
-
 /// Asserts that a link delivered at least `least` frames, all with this delay.
 #[track_caller]
 pub fn assert_delays(file: &str, link: &str, least: usize, delay_ms: i64) {
@@ -100,4 +70,17 @@ pub fn assert_delays(file: &str, link: &str, least: usize, delay_ms: i64) {
     let delay = delay_ms * 1_000_000;
     let right = frames.iter().all(|frame| frame.delay == delay);
     assert!(frames.len() >= least && right, "{link}: {frames:?}");
+}
+
+/// Asserts that each of two directions delivered at least `least` frames, all with this delay;
+/// returns their names.
+#[track_caller]
+pub fn assert_both_delay(file: &str, least: usize, delay_ms: i64) -> Vec<String> {
+    let frames = all_delivered(file).into_iter();
+    let directions: BTreeSet<String> = frames.map(|frame| frame.link).collect();
+    assert_eq!(directions.len(), 2, "{directions:?}");
+    for direction in &directions {
+        assert_delays(file, direction, least, delay_ms);
+    }
+    directions.into_iter().collect()
 }

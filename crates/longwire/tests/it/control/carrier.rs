@@ -1,11 +1,7 @@
 //! TAP devices whose carriers follow links: effects on the kernel's routing, with links added and
 //! removed.
 
-use longwire_testbed::support::Folder;
-
-use crate::common::program::{change, run_in, wait_for};
-use crate::common::site::Site;
-use crate::common::write;
+use crate::common::program::{change, wait_for};
 use crate::control::ControlledRun;
 
 /// Two networks on one machine, without further hosts.
@@ -100,14 +96,4 @@ fn added_and_removed_links_are_followed() {
         notes.contains("port first: carrier lost 3 times"),
         "{notes}"
     );
-}
-
-#[test]
-fn interfaces_of_others_keep_their_carrier() {
-    let Some(site) = Site::new(1) else { return };
-    let dir = Folder::new();
-    let file = dir.file("network.toml");
-    write(&file, NETWORK.replace("tap:lw0", "packet:p0"));
-    let ended = run_in(&site.middle, format!("longwire run {file}"));
-    ended.exits(1).says("existing interface");
 }

@@ -2,7 +2,7 @@
 
 use longwire_testbed::support::Folder;
 
-use crate::common::program::{Ran, command};
+use crate::common::program::{Ran, command, path_with_program};
 use crate::common::site::Site;
 use crate::common::{have, write};
 use crate::control::ControlledRun;
@@ -29,9 +29,6 @@ fn every_command_of_the_page_works() {
     write(&file, toml[0].replace("eth1", "p0").replace("eth2", "p1"));
     write(dir.file("change.toml"), toml[1]);
     let controlled = ControlledRun::of(site, dir, &file);
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_longwire"));
-    let folder = program.parent().expect("a folder").display();
-    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
     let mut commands = 0;
     for block in blocks("sh") {
         // Skip lines that start a run, because one is already active.
@@ -43,7 +40,8 @@ fn every_command_of_the_page_works() {
         let file = controlled.dir.file("commands.sh");
         write(&file, &script);
         let mut shell = command(format!("sh -e -x {file}"));
-        shell.current_dir(controlled.dir.path()).env("PATH", &path);
+        shell.current_dir(controlled.dir.path());
+        shell.env("PATH", path_with_program());
         Ran::of(shell.env("LONGWIRE_CONTROL", &controlled.socket)).well();
         commands += script.lines().count();
     }

@@ -9,12 +9,13 @@ mod effects;
 mod reading;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 use crate::common::program::{Ran, longwire};
-use crate::common::recording::{FrameTimes, all_delivered, longest_delays};
+use crate::common::recording::{FrameTimes, all_delivered};
 use crate::common::site::{Network, Site, address};
 use crate::common::{number, write};
 
@@ -111,7 +112,11 @@ impl ControlledRun {
             // Each ping crosses one link up and one link down.
             let nanos = |seconds: f64| (seconds * 1e9) as i64;
             let range = nanos(pinged.from)..=nanos(pinged.until);
-            let delays = longest_delays(&frames, &range);
+            let mut delays: HashMap<&str, i64> = HashMap::new();
+            for frame in frames.iter().filter(|it| range.contains(&it.arrival)) {
+                let longest = delays.entry(&frame.link).or_default();
+                *longest = frame.delay.max(*longest);
+            }
             let found = delays.values().sum::<i64>() as f64 / 1e6;
             // Serialisation of a 98-byte frame at 10 Mbit/s adds to the delay.
             let over = found - pinged.delays;

@@ -1,7 +1,6 @@
 //! Read-only commands, and commands without a run.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
 
 use longwire_io::net::link_up;
 use longwire_testbed::support::{Folder, within};
@@ -9,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::program::{Ran, command, longwire, run_in, start};
 use crate::common::site::Site;
-use crate::common::{count, list, number, write};
+use crate::common::{count, list, number, write_private};
 use crate::control::ControlledRun;
 
 /// More links than fit in one response.
@@ -123,9 +122,7 @@ fn tokens_determine_the_rights_over_tcp() {
     let dir = Folder::new();
     let token = |name: &str| {
         let file = dir.file(name);
-        write(&file, format!("0123456789abcdef-{name}\n"));
-        let own = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&file, own).expect("its mode is set");
+        write_private(&file, format!("0123456789abcdef-{name}\n"));
         file
     };
     let [full, read, wrong] = ["full", "read", "none"].map(token);

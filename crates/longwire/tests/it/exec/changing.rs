@@ -1,14 +1,12 @@
 //! `exec` with a changing link (`--control`, `--scenario` or a topology file), and `--time`.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::common::number;
 use crate::common::program::{Ran, RunningProgram, eventually, status_of};
 use crate::common::recording::delivered;
+use crate::common::{number, set_mode};
 use crate::exec::User;
 
 /// Parses the RTTs printed by `ping`, in milliseconds.
@@ -226,10 +224,6 @@ fn sockets_of_other_users_are_skipped() {
     for user in User::all().into_iter().filter(|user| user.id.is_some()) {
         let folder = user.dir.path().join("run/longwire");
         std::fs::create_dir_all(&folder).expect("a folder");
-        let set_mode = |path: &Path, mode| {
-            let mode = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(path, mode).expect("the tests' own");
-        };
         set_mode(&folder, 0o777);
         let socket = folder.join("attach-1.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");

@@ -15,7 +15,13 @@ fn names_and_variables_are_those_of_the_ends() {
         let mut ended = user.exec(format!("-- sh -c '{line}'")).well();
         let variables = "10.77.0.1 10.77.0.2 fd77:4c57::1 fd77:4c57::2";
         let folder = format!("\n{}\n", user.dir.path().display());
-        for found in ["10.77.0.2 ", "fd77:4c57::1 ", "localhost", variables, &folder] {
+        for found in [
+            "10.77.0.2 ",
+            "fd77:4c57::1 ",
+            "localhost",
+            variables,
+            &folder,
+        ] {
             ended = ended.prints(found);
         }
         let is_whole = !ended.stderr.contains("note:");
@@ -96,7 +102,8 @@ fn a_peer_that_does_not_end_is_killed() {
 fn signals_reach_the_command() {
     for user in User::all() {
         let start = |trap: &str, name: &str| {
-            let line = format!("trap \"{trap}\" {name}; touch {name}; while :; do sleep 0.02; done");
+            let line =
+                format!("trap \"{trap}\" {name}; touch {name}; while :; do sleep 0.02; done");
             let _ = std::fs::remove_file(user.dir.file(name));
             // A shell cannot handle a signal that was ignored at its start.
             let line = format!("-q -- env --default-signal sh -c '{line}'");

@@ -5,7 +5,7 @@ use std::fs;
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
 
-use crate::common::program::{run_in, status_of, wait_for};
+use crate::common::program::{field, run_in, status_of, wait_for};
 use crate::common::site::wired;
 use crate::common::{pcap, write};
 use crate::interfaces::{Live, RECEIVES, RUNS, start};
@@ -32,21 +32,15 @@ fn capabilities(process: u32) -> Vec<Thread> {
         let task = task.expect("a thread");
         // A thread may have ended in the meantime.
         let status = fs::read_to_string(task.path().join("status")).ok()?;
-        let mask = |set| u64::from_str_radix(field(&status, set), 16).expect("a mask");
+        let mask = |set| u64::from_str_radix(&field(&status, set), 16).expect("a mask");
         Some(Thread {
-            name: field(&status, "Name").to_owned(),
+            name: field(&status, "Name"),
             is_main: task.file_name().to_str() == Some(&process.to_string()),
             effective: mask("CapEff"),
             permitted: mask("CapPrm"),
         })
     });
     threads.collect()
-}
-
-fn field<'a>(status: &'a str, name: &str) -> &'a str {
-    let lines = status.lines().filter_map(|line| line.split_once(':'));
-    let mut found = lines.filter(|(found, _)| *found == name);
-    found.next().map_or("", |(_, value)| value.trim())
 }
 
 /// Capabilities that every thread keeps for timing.
