@@ -5,7 +5,7 @@
 //! nothing and preserves order even when its delay and rate change, so every lost or reordered
 //! probe is the emulator's fault.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -17,13 +17,12 @@ use longwire_control::Address;
 use longwire_engine::Nanos;
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::{Folder, device, wire};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::program;
-use crate::program::{Measurement, failed, joined};
+use crate::program::{BenchProgram, Measurement, failed, joined};
 
 /// Options of `bench control`.
 #[derive(Clone, Debug, Args)]
@@ -103,7 +102,7 @@ impl Measurement for ControlArgs {
 
 fn row(args: &ControlArgs, changes_per_s: u32) -> Result<ControlRow, Error> {
     let time = Duration::from_nanos(args.time.as_nanos());
-    let site = Site::start(args.links)?;
+    let mut site = Site::start(args.links)?;
     let generator = site.generate(args.pps, time)?;
     let load = ControlLoad {
         address: site.address.clone(),
@@ -112,7 +111,7 @@ fn row(args: &ControlArgs, changes_per_s: u32) -> Result<ControlRow, Error> {
     };
     let (changes, gets) = load.run()?;
     let generated = generator.finish()?;
-    site.emulator.interrupt();
+    site.emulator.signal(Signal::SIGINT);
     let report = site.emulator.finish()?;
     Ok(summed(
         changes_per_s,
@@ -292,52 +291,12 @@ const AROUND: Duration = Duration::from_millis(500);
 
 /// A running emulator between two devices of hosts.
 struct Site {
-    emulator: Reporter,
+    emulator: BenchProgram,
     /// Address of the control API.
     address: Address,
     hosts: NetNamespace,
     _middle: NetNamespace,
     _folder: Folder,
-}
-
-/// A program that prints a report; killed on drop.
-struct Reporter(Option<Child>);
-
-impl Reporter {
-    /// Starts the program in a namespace.
-    fn start(namespace: &NetNamespace, command: &mut Command) -> Result<Reporter, Error> {
-        command.stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Ok(Reporter(Some(namespace.run(|| command.spawn())??)))
-    }
-
-    /// Interrupts the program as Ctrl-C does.
-    fn interrupt(&self) {
-        if let Some(child) = &self.0 {
-            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
-        }
-    }
-
-    /// Waits for the program to end, and returns its report.
-    fn finish(mut self) -> Result<Value, Error> {
-        let Some(child) = self.0.take() else {
-            return Ok(Value::Null);
-        };
-        let Output { stdout, stderr, .. } = child.wait_with_output()?;
-        serde_json::from_slice(&stdout).map_err(|_| {
-            let why = String::from_utf8_lossy(&stderr);
-            Error::Failed(format!("a program of this bench failed: {}", why.trim()))
-        })
-    }
-}
-
-impl Drop for Reporter {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 impl Site {
@@ -359,7 +318,7 @@ impl Site {
             .arg(&socket)
             .arg("--json");
         let site = Site {
-            emulator: Reporter::start(&middle, &mut command)?,
+            emulator: BenchProgram::start("the emulator", Some(&middle), &mut command, "")?,
             address: Address::Unix(socket),
             hosts,
             _middle: middle,
@@ -371,14 +330,15 @@ impl Site {
     }
 
     /// Starts probes and waits until they cross the link.
-    pub fn generate(&self, pps: u64, time: Duration) -> Result<Reporter, Error> {
+    pub fn generate(&self, pps: u64, time: Duration) -> Result<BenchProgram, Error> {
         let time = time + 2 * AROUND;
         let mut command = Command::new(program::path()?);
         command.args(["generate", "--to", "packet:near", "--receive", "packet:far"]);
         command.args(["--sizes", "64", "--json"]);
         command.arg("--rate").arg(format!("{pps}pps"));
         command.arg("--time").arg(format!("{}ms", time.as_millis()));
-        let generator = Reporter::start(&self.hosts, &mut command)?;
+        let hosts = Some(&self.hosts);
+        let generator = BenchProgram::start("the generator", hosts, &mut command, "")?;
         let mut client = Client::new(self.address.clone(), None)?;
         until(|| {
             let told = client.get(&format!("/v1/links/{LINK}"))?;

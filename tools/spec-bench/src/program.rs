@@ -2,8 +2,10 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
@@ -136,6 +138,110 @@ pub trait Measurement: Clone {
 pub fn run<M: Measurement>(args: &M, port: &str, quick: bool, json: bool) -> Result<(), Error> {
     let found = if quick { args.quick() } else { args.clone() }.measure(port)?;
     show(M::ABOUT, &found, json)
+}
+
+/// A program of a bench; ended on drop.
+pub struct BenchProgram {
+    name: &'static str,
+    child: Child,
+    /// Its whole stdout and stderr, sent once it has ended.
+    outputs: [Receiver<String>; 2],
+}
+
+impl BenchProgram {
+    /// Starts a program, in a namespace if there is one; returns once it has written a line with
+    /// the beginning `ready` to stderr, or at once if `ready` is empty.
+    ///
+    /// # Errors
+    /// If it does not start, or ends before it is ready.
+    pub fn start(
+        name: &'static str,
+        namespace: Option<&NetNamespace>,
+        command: &mut Command,
+        ready: &str,
+    ) -> Result<BenchProgram, Error> {
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let spawned = match namespace {
+            Some(namespace) => namespace.run(|| command.spawn())?,
+            None => command.spawn(),
+        };
+        let mut child =
+            spawned.map_err(|error| Error::Failed(format!("cannot start {name}: {error}")))?;
+        let mut stderr = child.stderr.take().map(BufReader::new);
+        let mut words = String::new();
+        let mut lines = stderr.iter_mut().flat_map(BufRead::lines);
+        let is_ready = ready.is_empty()
+            || lines.by_ref().map_while(Result::ok).any(|line| {
+                words += &format!("{line}\n");
+                line.starts_with(ready)
+            });
+        drop(lines);
+        let outputs = [
+            drain(String::new(), child.stdout.take()),
+            drain(words, stderr),
+        ];
+        let program = BenchProgram {
+            name,
+            child,
+            outputs,
+        };
+        if is_ready {
+            return Ok(program);
+        }
+        program.finish()?;
+        Err(Error::Failed(format!("{name} ended too early")))
+    }
+
+    /// Returns the program's PID.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal, unless the program has ended.
+    pub fn signal(&mut self, signal: Signal) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = kill(Pid::from_raw(self.id().cast_signed()), signal);
+        }
+    }
+
+    /// Waits for the program to end; returns the report that it printed.
+    ///
+    /// # Errors
+    /// If it failed, or printed no report.
+    pub fn finish(mut self) -> Result<Value, Error> {
+        let status = self.child.wait()?;
+        let outputs = self.outputs.each_ref();
+        let [report, words] = outputs.map(|output| output.recv().unwrap_or_default());
+        match serde_json::from_str(&report) {
+            Ok(report) if status.success() => Ok(report),
+            _ => {
+                let (name, words) = (self.name, words.trim());
+                Err(Error::Failed(format!("{name} failed, {status}: {words}")))
+            }
+        }
+    }
+}
+
+impl Drop for BenchProgram {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGTERM);
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads the rest of a stream on a separate thread, so that the writer never blocks; returns it
+/// after `text`.
+fn drain(mut text: String, stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (sender, output) = channel();
+    std::thread::spawn(move || {
+        if let Some(mut stream) = stream {
+            // Ignore output that is not text.
+            let _ = stream.read_to_string(&mut text);
+        }
+        let _ = sender.send(text);
+    });
+    output
 }
 
 /// Timeout for programs to start and to end.

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use clap::Args;
@@ -53,18 +53,16 @@ pub struct StartupRow {
     total_ms: f64,
 }
 
-/// Form of the links in a file.
-#[derive(Clone, Copy, Debug)]
-enum FileForm {
-    /// One `[[link]]` table per link.
-    Each,
-    /// A single `[[link]]` table with `between` and `count`.
-    Count,
-    /// One line per link in a CSV file.
-    Csv,
-}
+/// Returns the text of a file with this number of links, and that of its CSV file.
+type FileForm = fn(u32) -> [String; 2];
 
-const FILE_FORMS: [FileForm; 3] = [FileForm::Each, FileForm::Count, FileForm::Csv];
+/// Forms of the links in a file: each written out as a `[[link]]` table, a single table with
+/// `between` and `count`, and one line per link in a CSV file.
+const FILE_FORMS: [(&str, FileForm); 3] = [
+    ("each written out", written_out),
+    ("one line with a count", counted),
+    ("CSV", csv),
+];
 
 /// Start of every file.
 const HEAD: &str = "unmatched = \"drop\"\n\n[ports]\nleft = \"null\"\nright = \"null\"\n\n";
@@ -73,54 +71,37 @@ const HEAD: &str = "unmatched = \"drop\"\n\n[ports]\nleft = \"null\"\nright = \"
 const RATE: &str = "1mbit";
 const DELAY: &str = "10ms";
 
-impl FileForm {
-    fn name(self) -> &'static str {
-        match self {
-            FileForm::Each => "each written out",
-            FileForm::Count => "one line with a count",
-            FileForm::Csv => "CSV",
-        }
+fn written_out(links: u32) -> [String; 2] {
+    let mut text = HEAD.to_owned();
+    for number in 0..links {
+        let [source, destination] = addresses(number);
+        let _ = write!(
+            text,
+            "[[link]]\nname = \"l{number}\"\nmatch = \"src={source},dst={destination}\"\n\
+             rate = \"{RATE}\"\ndelay = \"{DELAY}\"\n\n"
+        );
     }
+    [text, String::new()]
+}
 
-    /// Writes a topology of `links` links; returns its path, and the total size of its files.
-    fn write(self, folder: &Path, links: u32) -> Result<(PathBuf, usize), Error> {
-        let mut text = HEAD.to_owned();
-        let mut csv = String::new();
-        match self {
-            FileForm::Each => {
-                for number in 0..links {
-                    let [source, destination] = addresses(number);
-                    let _ = write!(
-                        text,
-                        "[[link]]\nname = \"l{number}\"\nmatch = \"src={source},dst={destination}\"\n\
-                         rate = \"{RATE}\"\ndelay = \"{DELAY}\"\n\n"
-                    );
-                }
-            }
-            FileForm::Count => {
-                let _ = write!(
-                    text,
-                    "[[link]]\nname = \"l{{n}}\"\nbetween = [\"10.0.0.0/8\", \"11.0.0.0/8\"]\n\
-                     count = {links}\nrate = \"{RATE}\"\ndelay = \"{DELAY}\"\n"
-                );
-            }
-            FileForm::Csv => {
-                text.push_str("[[link]]\ncsv = \"links.csv\"\n");
-                csv.push_str("name,match,rate,delay\n");
-                for number in 0..links {
-                    let [source, destination] = addresses(number);
-                    let _ = writeln!(
-                        csv,
-                        "l{number},\"src={source},dst={destination}\",{RATE},{DELAY}"
-                    );
-                }
-                fs::write(folder.join("links.csv"), &csv)?;
-            }
-        }
-        let file = folder.join("links.toml");
-        fs::write(&file, &text)?;
-        Ok((file, text.len() + csv.len()))
+fn counted(links: u32) -> [String; 2] {
+    let text = format!(
+        "{HEAD}[[link]]\nname = \"l{{n}}\"\nbetween = [\"10.0.0.0/8\", \"11.0.0.0/8\"]\n\
+         count = {links}\nrate = \"{RATE}\"\ndelay = \"{DELAY}\"\n"
+    );
+    [text, String::new()]
+}
+
+fn csv(links: u32) -> [String; 2] {
+    let mut csv = "name,match,rate,delay\n".to_owned();
+    for number in 0..links {
+        let [source, destination] = addresses(number);
+        let _ = writeln!(
+            csv,
+            "l{number},\"src={source},dst={destination}\",{RATE},{DELAY}"
+        );
     }
+    [format!("{HEAD}[[link]]\ncsv = \"links.csv\"\n"), csv]
 }
 
 /// Returns the addresses of a link's frames: consecutive hosts of two networks.
@@ -144,13 +125,16 @@ impl Measurement for StartupArgs {
     fn measure(&self, _port: &str) -> Result<Vec<StartupRow>, Error> {
         let folder = Folder::create()?;
         let mut rows = Vec::new();
-        for writing in FILE_FORMS {
-            let (file, bytes) = writing.write(folder.path(), self.links)?;
+        let [file, csv_file] = ["links.toml", "links.csv"].map(|name| folder.path().join(name));
+        for (name, form) in FILE_FORMS {
+            let [text, csv] = form(self.links);
+            fs::write(&file, &text)?;
+            fs::write(&csv_file, &csv)?;
             let mut rounds = Vec::new();
             for _ in 0..self.rounds.max(1) {
                 rounds.push(StartupRow {
-                    file: writing.name(),
-                    megabytes: bytes as f64 / 1e6,
+                    file: name,
+                    megabytes: (text.len() + csv.len()) as f64 / 1e6,
                     ..once(&file, self.links)?
                 });
             }

@@ -46,6 +46,8 @@ enum Reference {
     Tap,
 }
 
+use Reference::{Nothing, Plain, PlainOrRate, Tap};
+
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
@@ -66,65 +68,54 @@ const RATE_GBIT: f64 = 10.0;
 /// Path of a file with a single-link network, in the working directory of the program.
 const NETWORK_FILE: &str = "network.toml";
 
-const BARE: Setup = Setup {
-    name: "bare pair",
-    options: None,
-    reference: Reference::Nothing,
-    tcp_bar: 0.0,
-};
+const BARE: &str = "bare pair";
+const PLAIN: &str = "plain link";
+const TAP: &str = "plain, tap";
 
-const PLAIN: Setup = Setup {
-    name: "plain link",
-    options: Some("--port packet"),
-    reference: Reference::Nothing,
-    tcp_bar: 0.0,
-};
-
-const TAP: Setup = Setup {
-    name: "plain, tap",
-    options: Some("--port tap"),
-    reference: Reference::Plain,
-    tcp_bar: 0.0,
-};
-
-const fn queued(name: &'static str, options: &'static str, tcp_bar: f64) -> Setup {
+const fn setup(
+    name: &'static str,
+    options: Option<&'static str>,
+    reference: Reference,
+    tcp_bar: f64,
+) -> Setup {
     Setup {
         name,
-        options: Some(options),
-        reference: Reference::PlainOrRate,
-        tcp_bar,
-    }
-}
-
-const fn plain(name: &'static str, options: &'static str, tcp_bar: f64) -> Setup {
-    Setup {
-        name,
-        options: Some(options),
-        reference: Reference::Plain,
+        options,
+        reference,
         tcp_bar,
     }
 }
 
 const ROWS: [Setup; 14] = [
-    BARE,
-    PLAIN,
-    TAP,
-    Setup {
-        name: "auto",
-        options: Some("--port auto"),
-        reference: Reference::Tap,
-        tcp_bar: 0.0,
-    },
-    queued("rate", "--rate 10gbit", 0.8),
-    queued("codel", "--rate 10gbit --queue codel", 0.6),
-    queued("fq-codel", "--rate 10gbit --queue fq-codel", 0.6),
-    queued("pie", "--rate 10gbit --queue pie", 0.6),
-    queued("dualpi2", "--rate 10gbit --queue dualpi2", 0.6),
-    plain("capture", "--capture frames", 0.5),
-    plain("loss", "--loss 0.0001%", 0.6),
-    plain("duplicate", "--duplicate 0.0001%", 0.6),
-    plain("corrupt", "--corrupt 0.0001%", 0.6),
-    plain("network", NETWORK_FILE, 0.6),
+    setup(BARE, None, Nothing, 0.0),
+    setup(PLAIN, Some("--port packet"), Nothing, 0.0),
+    setup(TAP, Some("--port tap"), Plain, 0.0),
+    setup("auto", Some("--port auto"), Tap, 0.0),
+    setup("rate", Some("--rate 10gbit"), PlainOrRate, 0.8),
+    setup(
+        "codel",
+        Some("--rate 10gbit --queue codel"),
+        PlainOrRate,
+        0.6,
+    ),
+    setup(
+        "fq-codel",
+        Some("--rate 10gbit --queue fq-codel"),
+        PlainOrRate,
+        0.6,
+    ),
+    setup("pie", Some("--rate 10gbit --queue pie"), PlainOrRate, 0.6),
+    setup(
+        "dualpi2",
+        Some("--rate 10gbit --queue dualpi2"),
+        PlainOrRate,
+        0.6,
+    ),
+    setup("capture", Some("--capture frames"), Plain, 0.5),
+    setup("loss", Some("--loss 0.0001%"), Plain, 0.6),
+    setup("duplicate", Some("--duplicate 0.0001%"), Plain, 0.6),
+    setup("corrupt", Some("--corrupt 0.0001%"), Plain, 0.6),
+    setup("network", Some(NETWORK_FILE), Plain, 0.6),
 ];
 
 /// Medians of one row.
@@ -168,7 +159,7 @@ impl Measurement for TrainsArgs {
         let time = Duration::from_nanos(self.time.as_nanos());
         let chosen = |setup: &&Setup| {
             let named = self.only.iter().any(|word| setup.name.contains(word));
-            self.only.is_empty() || named || [BARE.name, PLAIN.name].contains(&setup.name)
+            self.only.is_empty() || named || [BARE, PLAIN].contains(&setup.name)
         };
         let setups: Vec<&Setup> = ROWS.iter().filter(chosen).collect();
         let found = in_turn(self.rounds, &setups, |round, setup| {
@@ -193,12 +184,12 @@ fn row(
     of: impl Fn(&str) -> Option<Measured>,
     rounds: usize,
 ) -> TrainsRow {
-    let bare = of(BARE.name).unwrap_or_default();
+    let bare = of(BARE).unwrap_or_default();
     let reference = match setup.reference {
-        Reference::Nothing => None,
-        Reference::Plain => of(PLAIN.name).map(|plain| plain.tcp_gbit),
-        Reference::PlainOrRate => of(PLAIN.name).map(|plain| plain.tcp_gbit.min(RATE_GBIT)),
-        Reference::Tap => of(TAP.name).map(|tap| tap.tcp_gbit),
+        Nothing => None,
+        Plain => of(PLAIN).map(|plain| plain.tcp_gbit),
+        PlainOrRate => of(PLAIN).map(|plain| plain.tcp_gbit.min(RATE_GBIT)),
+        Tap => of(TAP).map(|tap| tap.tcp_gbit),
     };
     TrainsRow {
         name: setup.name,

@@ -111,7 +111,7 @@ impl Measurement for VerdictArgs {
         let parsed: Result<Requirement, _> = self.require.parse();
         parsed.map_err(|error| Error::Usage(format!("--require: {error}")))?;
         let stop = stop_flag()?;
-        let _load = BusyThreads::start(self.load);
+        let _load = BusyThreads::start(self.load, || {}, std::hint::spin_loop);
         if self.fault == Some(Fault::Core) {
             // Children of this thread inherit its affinity.
             pin_to_first_core();
@@ -152,13 +152,14 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) ->
     let midway = report.with_file_name("midway");
     command.arg("--midway").arg(&midway);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let busy_loop = (args.fault == Some(Fault::Core)).then(BusyLoop::start);
+    let busy_thread = (args.fault == Some(Fault::Core))
+        .then(|| BusyThreads::start(1, take_first_core, half_busy));
     let mut child = command.spawn()?;
     if args.fault == Some(Fault::Stop) {
         stop_midway(&mut child, &midway)?;
     }
     let output = child.wait_with_output()?;
-    drop(busy_loop);
+    drop(busy_thread);
     let failed = judge(output.status, &output.stderr)?;
     let text = std::fs::read_to_string(report)?;
     let parsed: Result<Value, _> = serde_json::from_str(&text);
@@ -258,24 +259,26 @@ pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Busy threads, stopped on drop.
+/// Threads that work without pause; stopped on drop.
 struct BusyThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl BusyThreads {
-    fn start(threads: usize) -> BusyThreads {
+    /// Starts threads that each call `prepare` once, and then `work` again and again.
+    fn start(threads: usize, prepare: fn(), work: fn()) -> BusyThreads {
         let stop = Arc::new(AtomicBool::new(false));
-        let spin = || {
+        let busy = || {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
+                prepare();
                 while !stop.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
+                    work();
                 }
             })
         };
-        let threads = (0..threads).map(|_| spin()).collect();
+        let threads = (0..threads).map(|_| busy()).collect();
         BusyThreads { stop, threads }
     }
 }
@@ -289,34 +292,20 @@ impl Drop for BusyThreads {
     }
 }
 
-/// A real-time thread that uses the first core for half of the time; stopped on drop.
-struct BusyLoop {
-    _load: BusyThreads,
+/// Makes the calling thread a real-time thread on the first core.
+fn take_first_core() {
+    pin_to_first_core();
+    host::realtime();
 }
 
-impl BusyLoop {
-    fn start() -> BusyLoop {
-        const BUSY: Duration = Duration::from_millis(20);
-        let stop = Arc::new(AtomicBool::new(false));
-        let watched = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            pin_to_first_core();
-            host::realtime();
-            while !watched.load(Ordering::Relaxed) {
-                let start = Instant::now();
-                while start.elapsed() < BUSY {
-                    std::hint::spin_loop();
-                }
-                std::thread::sleep(BUSY);
-            }
-        });
-        BusyLoop {
-            _load: BusyThreads {
-                stop,
-                threads: vec![thread],
-            },
-        }
+/// Keeps the calling thread busy for half of a short time.
+fn half_busy() {
+    const BUSY: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    while start.elapsed() < BUSY {
+        std::hint::spin_loop();
     }
+    std::thread::sleep(BUSY);
 }
 
 #[cfg(test)]

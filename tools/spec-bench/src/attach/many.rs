@@ -124,7 +124,7 @@ pub(super) fn measure_killed(pairs: &Pairs, rounds: usize) -> Result<Vec<f64>, E
             "round {round} of {rounds}: SIGKILL with {} links",
             flows.len()
         );
-        let run = AttachRun::start(&pairs.near, "all", "--loss 100%")?;
+        let mut run = AttachRun::start(&pairs.near, "all", "--loss 100%")?;
         thread::sleep(SILENCE);
         flows.iter().for_each(PairFlow::empty);
         let start = Instant::now();

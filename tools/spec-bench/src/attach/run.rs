@@ -1,27 +1,23 @@
 //! Runs `longwire attach` as users do.
 
-use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd};
-use std::process::{self, Child, Command, Stdio};
-use std::thread;
+use std::process::{self, Command};
 use std::time::{Duration, Instant};
 
 use longwire::Error;
 use longwire::bench::harness::median;
 use longwire::bench::testbed::Testbed;
 use longwire_io::net::{NetNamespace, link_names};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::program;
-use crate::program::run_time_of;
+use crate::program::{self, BenchProgram, run_time_of};
 
 /// Number of starts per measurement of the attach time.
 const STARTS: usize = 5;
 
 /// A running `longwire attach`.
 pub(super) struct AttachRun {
-    program: Child,
+    program: BenchProgram,
     /// Time from the start until frames cross the link.
     pub took: Duration,
 }
@@ -42,25 +38,10 @@ impl AttachRun {
         command.args(["attach", "--netns", &place, "--interface", interface]);
         command.args(["--name", &format!("bench-{}-{file}", process::id())]);
         command.args(options.split_whitespace());
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(Stdio::piped());
         let start = Instant::now();
-        let mut program = command.spawn()?;
-        let stderr = program.stderr.take();
-        let mut lines =
-            BufReader::new(stderr.ok_or_else(|| failed("the run has no output"))?).lines();
-        let attached = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find(|line| line.starts_with("attached to"));
+        let program = BenchProgram::start("longwire attach", None, &mut command, "attached to")?;
         let took = start.elapsed();
-        let run = AttachRun { program, took };
-        if attached.is_none() {
-            return Err(failed("the run ended before it was attached"));
-        }
-        // Drain the output, so that the program can write its final notes.
-        thread::spawn(move || lines.for_each(drop));
-        Ok(run)
+        Ok(AttachRun { program, took })
     }
 
     /// Returns the CPU time of the program's threads, in seconds.
@@ -72,20 +53,8 @@ impl AttachRun {
     }
 
     /// Kills the program without waiting for it to end.
-    pub fn signal_kill(&self) {
-        self.signal(Signal::SIGKILL);
-    }
-
-    fn signal(&self, signal: Signal) {
-        let process = i32::try_from(self.program.id()).unwrap_or(i32::MAX);
-        let _ = kill(Pid::from_raw(process), signal);
-    }
-}
-
-impl Drop for AttachRun {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGTERM);
-        let _ = self.program.wait();
+    pub fn signal_kill(&mut self) {
+        self.program.signal(Signal::SIGKILL);
     }
 }
 

@@ -9,9 +9,8 @@ mod stress;
 mod traces;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use longwire::Error;
 use longwire::bench::testbed::Testbed;
 use longwire_runtime::host;
@@ -29,7 +28,7 @@ use crate::replay::traces::{Trace, Workload};
 pub struct ReplayArgs {
     /// Traces to replay
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
-    #[arg(default_values_t = Workload::ALL)]
+    #[arg(default_values_t = Workload::value_variants())]
     pub workload: Vec<Workload>,
     /// Load on the machine during the replay
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum)]
@@ -188,9 +187,6 @@ fn row(
         stolen_s: number(&found["stolen_s"]),
     }
 }
-
-/// Timeout for events that normally occur immediately.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns remarks on this machine, as sentences.
 fn machine_remarks() -> Vec<String> {

@@ -27,15 +27,6 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Every trace.
-    pub const ALL: [Workload; 5] = [
-        Workload::Even70us,
-        Workload::Even2500us,
-        Workload::Poisson100k,
-        Workload::Poisson500k,
-        Workload::BurstyImix,
-    ];
-
     pub(super) fn name(self) -> &'static str {
         match self {
             Workload::Even70us => "even 70 us",
@@ -46,18 +37,26 @@ impl Workload {
         }
     }
 
+    /// Returns the mean gap between packets, in nanoseconds.
+    fn gap_ns(self) -> u64 {
+        match self {
+            Workload::Even70us => 70_000,
+            Workload::Even2500us => 2_500_000,
+            Workload::Poisson100k => 10_000,
+            Workload::Poisson500k => 2_000,
+            Workload::BurstyImix => 33_333,
+        }
+    }
+
     /// Returns the number of packets that take as long as `of_70us` packets with gaps of 70 us, at
     /// most a million.
     fn packets(self, of_70us: u64) -> u64 {
-        const MILLION: u64 = 1_000_000;
-        let duration = of_70us * 70_000;
+        let fitting = of_70us * 70_000 / self.gap_ns();
         match self {
-            Workload::Even70us => of_70us,
+            Workload::Even70us => fitting,
             // Send enough packets for meaningful percentiles.
-            Workload::Even2500us => (duration / 2_500_000).clamp(200.min(of_70us), 50_000),
-            Workload::Poisson100k => (duration / 10_000).min(MILLION),
-            Workload::Poisson500k => (duration / 2_000).min(MILLION),
-            Workload::BurstyImix => (duration / 33_333).min(MILLION),
+            Workload::Even2500us => fitting.clamp(200.min(of_70us), 50_000),
+            _ => fitting.min(1_000_000),
         }
     }
 }
@@ -83,12 +82,10 @@ struct Frames {
 
 impl Frames {
     fn next(&mut self) -> (Nanos, u64) {
-        let mean_gap = |per_second: u64| Nanos::from_nanos(1_000_000_000 / per_second);
+        let gap = Nanos::from_nanos(self.workload.gap_ns());
         match self.workload {
-            Workload::Even70us => (Nanos::from_micros(70), 60),
-            Workload::Even2500us => (Nanos::from_micros(2_500), 60),
-            Workload::Poisson100k => (self.chance.exponential(mean_gap(100_000)), 60),
-            Workload::Poisson500k => (self.chance.exponential(mean_gap(500_000)), 60),
+            Workload::Even70us | Workload::Even2500us => (gap, 60),
+            Workload::Poisson100k | Workload::Poisson500k => (self.chance.exponential(gap), 60),
             Workload::BurstyImix => self.next_of_burst(),
         }
     }
@@ -103,7 +100,7 @@ impl Frames {
         if self.chance.up_to(BURST - 1) == 0 {
             let mean_len: u64 = IMIX.iter().sum::<u64>() / IMIX.len() as u64;
             let busy = (mean_len + OVERHEAD) * WIRE_NS_PER_BYTE;
-            let silence = Nanos::from_nanos((33_333 - busy) * BURST);
+            let silence = Nanos::from_nanos((self.workload.gap_ns() - busy) * BURST);
             gap = gap.saturating_add(self.chance.exponential(silence));
         }
         (gap, len)
