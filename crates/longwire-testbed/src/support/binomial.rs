@@ -12,72 +12,38 @@ pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     if probability >= 1.0 {
         return (trials, trials);
     }
-    let weights = Weights::new(trials, probability);
-    let tail = (1.0 - confidence) / 2.0 * weights.total;
-    let mut below = 0.0;
-    let mut least = weights.first;
-    for weight in &weights.values {
-        if below + weight > tail {
-            break;
-        }
-        below += weight;
-        least += 1;
-    }
-    let mut above = 0.0;
-    let mut most = weights.first + weights.values.len() as u64 - 1;
-    for weight in weights.values.iter().rev() {
-        if above + weight > tail {
-            break;
-        }
-        above += weight;
-        most -= 1;
-    }
-    (least, most)
+    let odds = probability / (1.0 - probability);
+    let mode = (((trials + 1) as f64) * probability)
+        .floor()
+        .min(trials as f64) as u64;
+    // The probabilities relative to the mode's, with the larger numbers, and with the smaller ones.
+    let up = weights((mode..trials).map(|k| (trials - k) as f64 / (k + 1) as f64 * odds));
+    let below = (1..=mode).rev();
+    let down = weights(below.map(|k| k as f64 / ((trials - k + 1) as f64 * odds)));
+    let all = down.iter().rev().chain([&1.0]).chain(&up);
+    let tail = (1.0 - confidence) / 2.0 * all.clone().sum::<f64>();
+    let least = mode - down.len() as u64 + excluded(all.clone(), tail);
+    (least, mode + up.len() as u64 - excluded(all.rev(), tail))
 }
 
-/// Probabilities relative to the mode's, down to those that affect no bound.
-struct Weights {
-    first: u64,
-    values: Vec<f64>,
-    total: f64,
+/// Returns the products of these ratios, down to those that affect no bound.
+fn weights(ratios: impl Iterator<Item = f64>) -> Vec<f64> {
+    const NEGLIGIBLE: f64 = 1e-18;
+    let weights = ratios.scan(1.0, |weight, ratio| {
+        *weight *= ratio;
+        Some(*weight)
+    });
+    weights.take_while(|weight| *weight >= NEGLIGIBLE).collect()
 }
 
-/// Relative probabilities below this affect no bound.
-const NEGLIGIBLE: f64 = 1e-18;
-
-impl Weights {
-    fn new(trials: u64, probability: f64) -> Weights {
-        let odds = probability / (1.0 - probability);
-        let mode = (((trials + 1) as f64) * probability)
-            .floor()
-            .min(trials as f64) as u64;
-        let mut up = vec![1.0];
-        for k in mode..trials {
-            let last = up[up.len() - 1];
-            let next = last * (trials - k) as f64 / (k + 1) as f64 * odds;
-            if next < NEGLIGIBLE {
-                break;
-            }
-            up.push(next);
-        }
-        let mut down = Vec::new();
-        let mut last = 1.0;
-        for k in (1..=mode).rev() {
-            last *= k as f64 / ((trials - k + 1) as f64 * odds);
-            if last < NEGLIGIBLE {
-                break;
-            }
-            down.push(last);
-        }
-        let first = mode - down.len() as u64;
-        let values: Vec<f64> = down.into_iter().rev().chain(up).collect();
-        let total = values.iter().sum();
-        Weights {
-            first,
-            values,
-            total,
-        }
-    }
+/// Returns how many of the first weights have a sum of at most `tail`.
+fn excluded<'a>(weights: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
+    let mut sum = 0.0;
+    let in_tail = weights.take_while(|weight| {
+        sum += **weight;
+        sum <= tail
+    });
+    in_tail.count() as u64
 }
 
 #[cfg(test)]
