@@ -17,24 +17,50 @@ use crate::runner::{
 /// Manifest of the crate.
 pub const MANIFEST: [&str; 2] = ["--manifest-path", "crates/longwire-kube/Cargo.toml"];
 
-/// kwok's module and version.
-const KWOK: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.7.0";
-/// Helm's module and version.
-const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.19.0";
 /// Kubernetes version that kubelets report; must match `programs/go.mod`.
 const VERSION: &str = "v1.35.4";
-/// Programs of the control plane, and of machines.
-const CONTROL: [&str; 2] = ["kube-apiserver", "kubectl"];
-const MACHINES: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
-
 /// A test against Kubernetes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KubeTest {
-    /// The controller and agents against a control plane, with simulated nodes and pods (kwok).
-    Control,
-    /// Kubelets and pods on two machines, which are emulated by namespaces.
-    Pods,
+#[derive(Debug)]
+pub struct KubeTest {
+    file: &'static str,
+    /// Programs of the system.
+    takes: &'static [&'static str],
+    /// Programs of Kubernetes.
+    programs: &'static [&'static str],
+    /// Another program, with its module and version.
+    other: (&'static str, &'static str),
 }
+
+/// The controller and agents against a control plane, with simulated nodes and pods (kwok).
+pub const CONTROL: KubeTest = KubeTest {
+    file: "test_control.py",
+    takes: &["etcd", "etcdctl", "openssl"],
+    programs: &["kube-apiserver", "kubectl"],
+    other: ("kwok", "sigs.k8s.io/kwok/cmd/kwok@v0.7.0"),
+};
+
+/// Kubelets and pods on two machines, which are emulated by namespaces.
+pub const PODS: KubeTest = KubeTest {
+    file: "test_pods.py",
+    takes: &[
+        "etcd",
+        "openssl",
+        "containerd",
+        "runc",
+        "iperf3",
+        "ping",
+        "busybox",
+        "curl",
+    ],
+    programs: &[
+        "kube-apiserver",
+        "kubectl",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubelet",
+    ],
+    other: ("helm", "helm.sh/helm/v3/cmd/helm@v3.19.0"),
+};
 
 /// Checks the crate.
 pub fn run_steps(runner: &mut Runner) {
@@ -57,29 +83,26 @@ pub fn run_steps(runner: &mut Runner) {
 
 /// Runs the test against a control plane.
 pub fn control(runner: &mut Runner) {
-    test(runner, KubeTest::Control, &[]);
+    test(runner, &CONTROL, &[]);
 }
 
 /// Runs the test with kubelets and pods.
 pub fn pods(runner: &mut Runner) {
-    test(runner, KubeTest::Pods, &[]);
+    test(runner, &PODS, &[]);
 }
 
 /// Builds the programs of a test and runs it.
-pub fn test(runner: &mut Runner, which: KubeTest, words: &[&str]) {
+pub fn test(runner: &mut Runner, test: &KubeTest, words: &[&str]) {
     let mut is_built = false;
     runner.step("kube: programs", || {
-        let outcome = programs(which);
+        let outcome = programs(test);
         is_built = outcome.is_ok();
         outcome
     });
     if !is_built {
         return;
     }
-    let file = match which {
-        KubeTest::Control => "test_control.py",
-        KubeTest::Pods => "test_pods.py",
-    };
+    let file = test.file;
     runner.step(&format!("kube: {file}"), || {
         let folder = root().join("crates/longwire-kube/tests/cluster");
         let mut command = with_pytest()?;
@@ -107,25 +130,12 @@ fn bin() -> PathBuf {
 }
 
 /// Builds the programs that are missing.
-fn programs(which: KubeTest) -> Outcome {
+fn programs(test: &KubeTest) -> Outcome {
     if let Err(Skipped(why)) = needs_go() {
         return Err(Failed(why));
     }
-    let takes = match which {
-        KubeTest::Control => &["etcd", "etcdctl", "openssl"][..],
-        KubeTest::Pods => &[
-            "etcd",
-            "openssl",
-            "containerd",
-            "runc",
-            "iperf3",
-            "ping",
-            "busybox",
-            "curl",
-        ],
-    };
     let is_missing = |name: &&&str| !succeeds("which", &[name]);
-    if let Some(name) = takes.iter().find(is_missing) {
+    if let Some(name) = test.takes.iter().find(is_missing) {
         return Err(Failed(format!(
             "needs {name}: apt-get install etcd-server etcd-client openssl containerd runc iperf3 \
              iputils-ping busybox curl containernetworking-plugins"
@@ -136,19 +146,10 @@ fn programs(which: KubeTest) -> Outcome {
     let mut longwire = workspace("build");
     longwire.args(["--bin", "longwire"]);
     run_all([build, longwire])?;
-    let wanted = match which {
-        KubeTest::Control => CONTROL.to_vec(),
-        KubeTest::Pods => [&CONTROL[..], &MACHINES].concat(),
-    };
-    let wanted: Vec<&str> = wanted
-        .into_iter()
-        .filter(|name| !bin().join(name).exists())
-        .collect();
+    let wanted = test.programs.iter().copied();
+    let wanted: Vec<&str> = wanted.filter(|name| !bin().join(name).exists()).collect();
     kubernetes(&wanted)?;
-    let (name, module) = match which {
-        KubeTest::Control => ("kwok", KWOK),
-        KubeTest::Pods => ("helm", HELM),
-    };
+    let (name, module) = test.other;
     if bin().join(name).exists() {
         return Ok(());
     }

@@ -23,7 +23,6 @@ mod tiers;
 mod tools;
 
 use checks::{Check, When};
-use kube::KubeTest;
 use runner::Runner;
 
 const USAGE: &str = "\
@@ -97,8 +96,8 @@ fn task(runner: &mut Runner, words: &[&str]) -> Result<(), String> {
         ["install"] => tools::install(runner, false),
         ["page"] => page::build(runner),
         ["wheel"] => python::build_release(runner),
-        ["kube-test", "control", rest @ ..] => kube::test(runner, KubeTest::Control, rest),
-        ["kube-test", "pods", rest @ ..] => kube::test(runner, KubeTest::Pods, rest),
+        ["kube-test", "control", rest @ ..] => kube::test(runner, &kube::CONTROL, rest),
+        ["kube-test", "pods", rest @ ..] => kube::test(runner, &kube::PODS, rest),
         ["fuzz", seconds] => {
             runner.seconds = parse_seconds(seconds)?;
             fuzz::run_targets(runner);
