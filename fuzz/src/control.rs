@@ -10,6 +10,7 @@ use longwire_control::requested_change;
 use longwire_runtime::{FileAccess, FileLoader, PluginUse};
 use longwire_topology::{StartFiles, Topology};
 
+use super::head_line;
 use super::topology::is_small;
 
 /// Network to change: separate and shared links, a path over two of them, ports in a bridge.
@@ -48,9 +49,7 @@ const REFUSED: &str = "no files";
 
 /// Parses a request, and its change of the network.
 pub fn check(data: &[u8]) {
-    let end = data.iter().position(|byte| *byte == b'\n');
-    let (head, body) = data.split_at(end.unwrap_or(data.len()));
-    let Ok(head) = std::str::from_utf8(head) else {
+    let Some((head, body)) = head_line(data) else {
         return;
     };
     let (method, target) = head.split_once(' ').unwrap_or((head, ""));

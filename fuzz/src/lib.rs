@@ -4,6 +4,8 @@
 
 use std::fmt::Display;
 
+use longwire_engine::{Loader, TakePiece};
+
 pub mod alter;
 pub mod capture;
 pub mod composition;
@@ -20,6 +22,22 @@ fn parts(data: &[u8]) -> Option<(&str, &[u8])> {
     let at = data.windows(END.len()).position(|window| window == END)?;
     let text = std::str::from_utf8(&data[..at]).ok()?;
     Some((text, &data[at + END.len()..]))
+}
+
+/// Splits an input before the end of its first line.
+fn head_line(data: &[u8]) -> Option<(&str, &[u8])> {
+    let end = data.iter().position(|byte| *byte == b'\n');
+    let (head, rest) = data.split_at(end.unwrap_or(data.len()));
+    Some((std::str::from_utf8(head).ok()?, rest))
+}
+
+/// A loader whose files all have the same contents.
+struct OneFile<'a>(&'a [u8]);
+
+impl Loader for OneFile<'_> {
+    fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
+        self.0.chunks(11).try_for_each(take)
+    }
 }
 
 /// Returns what was read; a refusal must have a message.

@@ -8,11 +8,11 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use super::accepted;
+use super::{OneFile, accepted};
 use longwire_engine::models::{self, Kind};
 use longwire_engine::{
-    BitRate, Bytes, Correlation, FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, Packets,
-    Probability, TakePiece, Verdict,
+    BitRate, Bytes, Correlation, FrameMeta, Link, LinkConfig, LinkId, Nanos, Packets, Probability,
+    Verdict,
 };
 use longwire_units::{UnitError, parse_count, parse_ratio, parse_real, parse_signed};
 
@@ -25,12 +25,12 @@ pub fn check(data: &[u8]) {
     let mut config = LinkConfig::default();
     for line in text.lines() {
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
-        check_line(&mut config, name, value, &OptionLoader(file));
+        check_line(&mut config, name, value, &OneFile(file.as_bytes()));
     }
     check_link(config);
 }
 
-fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &OptionLoader<'_>) {
+fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &OneFile<'_>) {
     match name {
         "rate" => set(&mut config.rate, &models::RATE, value, file),
         "framing" => set(&mut config.framing, &models::FRAMING, value, file),
@@ -48,23 +48,14 @@ fn check_line(config: &mut LinkConfig, name: &str, value: &str, file: &OptionLoa
     }
 }
 
-fn set<M: Display, T: From<M>>(place: &mut T, kind: &Kind<M>, text: &str, file: &OptionLoader<'_>) {
+fn set<M: Display, T: From<M>>(place: &mut T, kind: &Kind<M>, text: &str, file: &OneFile<'_>) {
     if let Some(model) = model(kind, text, file) {
         *place = model.into();
     }
 }
 
-/// A loader whose files all have the same contents.
-struct OptionLoader<'a>(&'a str);
-
-impl Loader for OptionLoader<'_> {
-    fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
-        self.0.as_bytes().chunks(11).try_for_each(take)
-    }
-}
-
 /// Parses a model, formats it, and parses the result.
-fn model<M: Display>(kind: &Kind<M>, text: &str, file: &OptionLoader<'_>) -> Option<M> {
+fn model<M: Display>(kind: &Kind<M>, text: &str, file: &OneFile<'_>) -> Option<M> {
     let model = accepted(kind.parse_with(text, file))?;
     let written = model.to_string();
     let again = kind.parse_with(&written, file);

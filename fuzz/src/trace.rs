@@ -8,19 +8,18 @@
 use longwire_engine::trace::format::{Contents, Format, TraceReader};
 use longwire_engine::trace::schedule::{OpportunityCursor, OpportunitySchedule};
 use longwire_engine::trace::{Cursor, End, Mapping, Quantity, RowTimes, Series};
-use longwire_engine::{
-    FrameMeta, Link, LinkConfig, LinkId, Loader, Nanos, TakePiece, Verdict, models, presets,
-};
+use longwire_engine::{FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models, presets};
+
+use super::{OneFile, head_line};
 
 /// Parses the trace in two ways and checks the resulting series.
 pub fn check(data: &[u8]) {
-    let end = data.iter().position(|byte| *byte == b'\n');
-    let (head, rest) = data.split_at(end.unwrap_or(data.len()));
-    let (Ok(head), rest) = (std::str::from_utf8(head), rest.get(1..).unwrap_or(&[])) else {
+    let Some((head, rest)) = head_line(data) else {
         return;
     };
+    let rest = rest.get(1..).unwrap_or(&[]);
     let words: Vec<&str> = head.split(' ').collect();
-    let file = TraceLoader(rest);
+    let file = OneFile(rest);
     match words.as_slice() {
         ["mahimahi", ..] => check_rate("mahimahi:file=f", &file),
         ["cellreplay", ..] => check_rate("cellreplay:trains=t,opportunities=o,pause=5ms", &file),
@@ -154,7 +153,7 @@ fn check_schedule(schedule: &OpportunitySchedule) {
 
 /// Checks a link whose rate follows the file: departures never decrease, and none precedes its
 /// arrival.
-fn check_rate(rate: &str, file: &TraceLoader<'_>) {
+fn check_rate(rate: &str, file: &OneFile<'_>) {
     let Ok(rate) = models::RATE.parse_with(rate, file) else {
         return;
     };
@@ -170,14 +169,5 @@ fn check_rate(rate: &str, file: &TraceLoader<'_>) {
             assert!(frame.arrival <= delivery.departure && last <= delivery.departure);
             last = delivery.departure;
         }
-    }
-}
-
-/// A loader whose files all have the same contents.
-struct TraceLoader<'a>(&'a [u8]);
-
-impl Loader for TraceLoader<'_> {
-    fn read(&self, _path: &str, take: TakePiece<'_>) -> Result<(), String> {
-        self.0.chunks(11).try_for_each(take)
     }
 }
