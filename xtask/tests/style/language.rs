@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
 use crate::source::{SourceFile, Violation, visited};
@@ -202,71 +203,46 @@ fn split_mark(comment: &str) -> (&'static str, &str) {
     (mark, comment[mark.len()..].trim_end_matches("*/"))
 }
 
-/// Finds comments. Skips strings and characters, which may contain `//`.
+/// Finds comments, outside literals, which may contain `//`.
 fn comment_ranges(text: &str) -> Vec<Range<usize>> {
-    let bytes = text.as_bytes();
-    let end_of = |at: usize, end: &str| {
-        let found = text.get(at..).and_then(|rest| rest.find(end));
-        found.map_or(text.len(), |found| at + found)
+    let mut code = text.as_bytes().to_vec();
+    blank_literals(text.parse().unwrap_or_default(), &mut code);
+    let find = |at: usize, mark: &[u8]| {
+        let found = code[at..].windows(2).position(|bytes| bytes == mark);
+        found.map(|found| at + found)
     };
     let mut ranges = Vec::new();
     let mut at = 0;
-    while at < bytes.len() {
-        at = match bytes[at] {
-            b'/' if bytes[at..].starts_with(b"//") => {
-                let end = end_of(at, "\n");
-                ranges.push(at..end);
-                end
-            }
-            b'/' if bytes[at..].starts_with(b"/*") => {
-                let end = (end_of(at, "*/") + 2).min(text.len());
-                ranges.push(at..end);
-                end
-            }
-            b'r' if raw_string_end(bytes, at).is_some() => {
-                let close = raw_string_end(bytes, at).unwrap_or_default();
-                let open = at + close.len() + 1;
-                end_of(open, &close) + close.len()
-            }
-            b'"' => string_end(bytes, at),
-            b'\'' => character_end(text, at),
-            _ => at + 1,
+    while let Some(start) = [b"//", b"/*"]
+        .iter()
+        .filter_map(|mark| find(at, *mark))
+        .min()
+    {
+        let rest = &text[start..];
+        let len = if rest.starts_with("//") {
+            rest.find('\n')
+        } else {
+            rest.find("*/").map(|end| end + 2)
         };
+        at = start + len.unwrap_or(rest.len());
+        ranges.push(start..at);
     }
     ranges
 }
 
-/// Returns the closing delimiter of a raw string that begins at `at`: `"#` for `r#"`.
-fn raw_string_end(bytes: &[u8], at: usize) -> Option<String> {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let before = at.checked_sub(1).map(|before| &bytes[before]);
-    if before.is_some_and(|byte| is_word(byte) && !matches!(byte, b'b' | b'c')) {
-        return None;
-    }
-    let after = bytes[at + 1..].iter();
-    let hashes = after.take_while(|byte| **byte == b'#').count();
-    (bytes.get(at + 1 + hashes) == Some(&b'"')).then(|| format!("\"{}", "#".repeat(hashes)))
-}
-
-fn string_end(bytes: &[u8], at: usize) -> usize {
-    let mut end = at + 1;
-    while end < bytes.len() && bytes[end] != b'"' {
-        end += if bytes[end] == b'\\' { 2 } else { 1 };
-    }
-    end + 1
-}
-
-/// Returns the end of a character literal; a lifetime ends after its quote.
-fn character_end(text: &str, at: usize) -> usize {
-    let mut rest = text[at + 1..].char_indices();
-    match (rest.next(), rest.next()) {
-        // `'\''` and `'\u{41}'`: skip the escaped character.
-        (Some((_, '\\')), Some((escaped, _))) => {
-            let from = at + 2 + escaped;
-            text[from..].find('\'').map_or(at + 1, |end| from + end + 1)
+/// Replaces the literals in the code by spaces. Docs, which are literals too, are kept.
+fn blank_literals(tokens: TokenStream, code: &mut [u8]) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => blank_literals(group.stream(), code),
+            TokenTree::Literal(literal) => {
+                let bytes = &mut code[literal.span().byte_range()];
+                if !bytes.starts_with(b"/") {
+                    bytes.fill(b' ');
+                }
+            }
+            TokenTree::Ident(_) | TokenTree::Punct(_) => {}
         }
-        (Some(_), Some((end, '\''))) => at + 1 + end + 1,
-        _ => at + 1,
     }
 }
 
