@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use super::{Context, Outcome, ensure, ensure_version, missing};
+use super::{Checked, Context, ensure, ensure_version, needs};
 use crate::paths::{VERSION, root};
 use crate::run::{At, Finished, Result, finish, list, run, write};
 
@@ -11,10 +11,8 @@ use crate::run::{At, Finished, Result, finish, list, run, write};
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
 /// Installs the archive as the action does. A modified archive must be refused.
-pub fn install(context: &Context) -> Result<Outcome> {
-    if let Some(skipped) = missing(&["bash", "curl", "sha256sum", "tar"]) {
-        return Ok(skipped);
-    }
+pub fn install(context: &Context) -> Checked {
+    needs(&["bash", "curl", "sha256sum", "tar"])?;
     let release = context.scratch.join("release");
     std::fs::create_dir(&release).at(&release)?;
     for path in list(&context.paths.out)? {
@@ -43,15 +41,13 @@ pub fn install(context: &Context) -> Result<Outcome> {
     ensure(refused, || {
         format!("a changed archive: {:?} {}", changed.code, changed.text)
     })?;
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Checks workflows and the action with actionlint, which is built from its Go module, and shell
 /// scripts with shellcheck. actionlint reads the action only if a workflow uses it.
-pub fn lint(context: &Context) -> Result<Outcome> {
-    if let Some(skipped) = missing(&["go", "shellcheck"]) {
-        return Ok(skipped);
-    }
+pub fn lint(context: &Context) -> Checked {
+    needs(&["go", "shellcheck"])?;
     let programs = context.paths.work.join("go");
     let actionlint = programs.join("actionlint");
     if !actionlint.exists() {
@@ -65,7 +61,7 @@ pub fn lint(context: &Context) -> Result<Outcome> {
     scripts.extend(list(&root().join("packaging/debian"))?);
     scripts.extend(["deb.sh", "deb-inside.sh"].map(super::script));
     run(Command::new("shellcheck").args(scripts))?;
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 fn action(context: &Context, version: &str) -> Result<Finished> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::check::{Context, Outcome, engines, ensure, is_root, missing};
+use crate::check::{Checked, Context, engines, ensure, needs, needs_root};
 use crate::image::reference;
 use crate::paths::{VERSION, root};
 use crate::run::{At, Finished, Result, finish, read, run, stdout, text, write};
@@ -78,13 +78,9 @@ const RIGHTS: [Rights; 4] = [
 ];
 
 /// Runs the image with the engines packaged by Debian.
-pub fn image(context: &Context) -> Result<Outcome> {
-    if !is_root() {
-        return Ok(Outcome::Skipped("needs root, for containerd".to_owned()));
-    }
-    if let Some(skipped) = missing(&["containerd", "ctr", "runc", "setpriv"]) {
-        return Ok(skipped);
-    }
+pub fn image(context: &Context) -> Checked {
+    needs_root("containerd")?;
+    needs(&["containerd", "ctr", "runc", "setpriv"])?;
     let image = context.package("-oci.tar")?;
     let engine = Containerd::start(context)?;
     run(engine.ctr(&["images", "import"]).arg(&image))?;
@@ -112,7 +108,7 @@ pub fn image(context: &Context) -> Result<Outcome> {
     drop(engine);
     engines::podman(context, &image)?;
     engines::docker(context, &image)?;
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Checks a run of [`PING`] or [`CONNECT`]: it must print a reply that crossed the link, or an
@@ -336,13 +332,9 @@ fn as_user(program: &str) -> Command {
 }
 
 /// Unpacks the layers of the image over each other, and runs the program from the result.
-pub fn kube_image(context: &Context) -> Result<Outcome> {
-    if !is_root() {
-        return Ok(Outcome::Skipped("needs root, for chroot".to_owned()));
-    }
-    if let Some(outcome) = missing(&["chroot"]) {
-        return Ok(outcome);
-    }
+pub fn kube_image(context: &Context) -> Checked {
+    needs_root("chroot")?;
+    needs(&["chroot"])?;
     let files = context.scratch.join("files");
     let (saved, tree) = read_image(&context.kube_image()?)?;
     let name = reference("longwire-kube");
@@ -364,5 +356,5 @@ pub fn kube_image(context: &Context) -> Result<Outcome> {
         let nothing = || format!("`longwire-kube {role} --help` prints nothing");
         ensure(!help.is_empty(), nothing)?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Context, Outcome, ensure, ensure_version, is_root, missing, script};
+use super::{Checked, Context, ensure, ensure_version, needs, needs_root, script};
 use crate::paths::VERSION;
 use crate::run::{At, Result, clear, finish, run, text};
 
@@ -14,10 +14,8 @@ const DEBIAN: &str = "bullseye";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// Checks the units and the tmpfiles entry with systemd's tools.
-pub fn units(context: &Context) -> Result<Outcome> {
-    if let Some(skipped) = missing(&["dpkg-deb", "systemd-analyze", "systemd-tmpfiles"]) {
-        return Ok(skipped);
-    }
+pub fn units(context: &Context) -> Checked {
+    needs(&["dpkg-deb", "systemd-analyze", "systemd-tmpfiles"])?;
     let root = context.scratch.join("root");
     let mut unpack = Command::new("dpkg-deb");
     unpack.arg("--extract").arg(context.package(".deb")?);
@@ -45,17 +43,13 @@ pub fn units(context: &Context) -> Result<Outcome> {
     let mode = text(stat.args(["-c", "%a"]).arg(root.join("run/longwire")))?;
     let fault = || format!("/run/longwire has mode {mode}");
     ensure(mode.trim() == "755", fault)?;
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Installs, uses and removes the deb in Debian.
-pub fn deb(context: &Context) -> Result<Outcome> {
-    if !is_root() {
-        return Ok(Outcome::Skipped("needs root, for debootstrap".to_owned()));
-    }
-    if let Some(skipped) = missing(&["debootstrap", "unshare", "pivot_root"]) {
-        return Ok(skipped);
-    }
+pub fn deb(context: &Context) -> Checked {
+    needs_root("debootstrap")?;
+    needs(&["debootstrap", "unshare", "pivot_root"])?;
     let root = context.scratch.join("root");
     copy(&debian(context)?, &root)?;
     let mut test = Command::new("unshare");
@@ -66,7 +60,7 @@ pub fn deb(context: &Context) -> Result<Outcome> {
         .arg(script("deb-inside.sh"))
         .arg(VERSION);
     run(&mut test)?;
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Returns a directory with an installed Debian, which is created on first use.
@@ -90,13 +84,9 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Installs and removes the rpm in a directory with a shell, and compares it with the deb.
-pub fn rpm(context: &Context) -> Result<Outcome> {
-    if let Some(skipped) = missing(&["rpm", "dpkg-deb"]) {
-        return Ok(skipped);
-    }
-    if !is_root() {
-        return Ok(Outcome::Skipped("needs root, for rpm --root".to_owned()));
-    }
+pub fn rpm(context: &Context) -> Checked {
+    needs(&["rpm", "dpkg-deb"])?;
+    needs_root("rpm --root")?;
     let package = context.package(".rpm")?;
     let of_package = |arguments: &[&str]| {
         let mut rpm = Command::new("rpm");
@@ -128,7 +118,7 @@ pub fn rpm(context: &Context) -> Result<Outcome> {
     let left: Vec<_> = after.difference(&before).collect();
     ensure(left.is_empty(), || format!("left behind: {left:?}"))?;
     println!("  nothing is left behind");
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Returns the paths in a directory, without rpm's database.

@@ -14,20 +14,29 @@ mod release;
 use crate::paths::{BuildPaths, VERSION};
 use crate::run::{At, Result, clear, exists, finish, list};
 
-/// Outcome of a check that found no fault.
+/// Why a check did not pass.
 #[derive(Debug)]
-pub enum Outcome {
-    /// The check ran.
-    Passed,
+pub enum Stop {
     /// The check cannot run on this machine, for this reason.
     Skipped(String),
+    /// The check found a fault.
+    Failed(String),
 }
+
+impl From<String> for Stop {
+    fn from(fault: String) -> Stop {
+        Stop::Failed(fault)
+    }
+}
+
+/// Outcome of a check.
+pub type Checked = std::result::Result<(), Stop>;
 
 /// A package check.
 struct Check {
     name: &'static str,
     summary: &'static str,
-    run: fn(&Context) -> Result<Outcome>,
+    run: fn(&Context) -> Checked,
 }
 
 const CHECKS: [Check; 11] = [
@@ -156,16 +165,16 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
         let result = run_one(context, check);
         let seconds = start.elapsed().as_secs_f64();
         match result {
-            Ok(Outcome::Passed) => {
+            Ok(()) => {
                 passed += 1;
                 println!("---- {}: ok ({seconds:.1} s)", check.name);
             }
             // In CI, a skipped check is a failure.
-            Ok(Outcome::Skipped(why)) if !is_ci() => {
+            Err(Stop::Skipped(why)) if !is_ci() => {
                 skipped += 1;
                 println!("---- {}: SKIPPED: {why}", check.name);
             }
-            Ok(Outcome::Skipped(why)) | Err(why) => {
+            Err(Stop::Skipped(why) | Stop::Failed(why)) => {
                 failed += 1;
                 println!("---- {}: FAILED: {why}", check.name);
             }
@@ -175,29 +184,42 @@ pub fn run(context: &Context, only: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-fn run_one(context: &Context, check: &Check) -> Result<Outcome> {
+fn run_one(context: &Context, check: &Check) -> Checked {
     let scratch = context.paths.work.join("test").join(check.name);
     clear(&scratch)?;
     let context = Context {
         scratch: scratch.clone(),
         ..context.clone()
     };
-    let outcome = (check.run)(&context)?;
+    let outcome = (check.run)(&context);
     // Keep the files of a failed check for inspection.
-    std::fs::remove_dir_all(&scratch).at(&scratch)?;
-    Ok(outcome)
+    if !matches!(outcome, Err(Stop::Failed(_))) {
+        std::fs::remove_dir_all(&scratch).at(&scratch)?;
+    }
+    outcome
 }
 
 fn is_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
-/// Returns the outcome of a check whose programs are missing; `None` if all are installed.
-fn missing(programs: &[&str]) -> Option<Outcome> {
+/// Skips a check whose programs are not installed.
+fn needs(programs: &[&str]) -> Checked {
     let missing = programs.iter().copied();
     let missing: Vec<&str> = missing.filter(|program| !exists(program)).collect();
-    let why = format!("needs {}", missing.join(", "));
-    (!missing.is_empty()).then_some(Outcome::Skipped(why))
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::Skipped(format!("needs {}", missing.join(", "))))
+}
+
+/// Skips a check that takes root, unless this process runs as root.
+fn needs_root(purpose: &str) -> Checked {
+    use std::os::unix::fs::MetadataExt;
+    if std::fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0) {
+        return Ok(());
+    }
+    Err(Stop::Skipped(format!("needs root, for {purpose}")))
 }
 
 /// Fails unless a condition holds.
@@ -216,10 +238,4 @@ fn ensure_version(program: &Path) -> Result<()> {
 fn script(name: &str) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     tests.join(name)
-}
-
-/// Returns whether this process runs as root.
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0)
 }

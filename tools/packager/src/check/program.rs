@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{Context, Outcome, ensure, ensure_version, missing};
+use super::{Checked, Context, Stop, ensure, ensure_version, needs};
 use crate::elf::Elf;
 use crate::paths::root;
 use crate::program::{DEBUG_FILE, GLIBC, SIZE_MAX};
 use crate::run::{At, Result, finish, read, run};
 
 /// Checks the requirements of the program, and that the debug information matches.
-pub fn properties(context: &Context) -> Result<Outcome> {
+pub fn properties(context: &Context) -> Checked {
     let directory = context.unpacked()?;
     let path = directory.join("bin/longwire");
     let bytes = read(&path)?;
@@ -24,7 +24,8 @@ pub fn properties(context: &Context) -> Result<Outcome> {
     let is_stripped = !elf.has_symbols && !elf.has_lines;
     ensure(is_stripped, || "the program is not stripped".to_owned())?;
     let debug_link = elf.debug_link;
-    let (name, crc) = debug_link.ok_or("the program names no debug-information file")?;
+    let nothing = || "the program names no debug-information file".to_owned();
+    let (name, crc) = debug_link.ok_or_else(nothing)?;
     let debug = debug_information(context)?;
     let elsewhere = || format!("its debug information is in {name}");
     ensure(name == DEBUG_FILE, elsewhere)?;
@@ -35,7 +36,7 @@ pub fn properties(context: &Context) -> Result<Outcome> {
     ensure_version(&path)?;
     if context.trial {
         let why = "a program for this machine: glibc, size, paths";
-        return Ok(Outcome::Skipped(why.to_owned()));
+        return Err(Stop::Skipped(why.to_owned()));
     }
     let (glibc, size) = (elf.glibc, bytes.len());
     ensure(glibc <= Some(GLIBC), || format!("it needs glibc {glibc:?}"))?;
@@ -47,7 +48,7 @@ pub fn properties(context: &Context) -> Result<Outcome> {
         let holds = parts.any(|part| part == path.as_bytes());
         ensure(!holds, || format!("it contains this machine's path {path}"))?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 fn debug_information(context: &Context) -> Result<Vec<u8>> {
@@ -61,10 +62,8 @@ fn debug_information(context: &Context) -> Result<Vec<u8>> {
 }
 
 /// Checks that the program can load a plugin, as a static program could not.
-pub fn plugin(context: &Context) -> Result<Outcome> {
-    if let Some(skipped) = missing(&["cc"]) {
-        return Ok(skipped);
-    }
+pub fn plugin(context: &Context) -> Checked {
+    needs(&["cc"])?;
     let directory = context.unpacked()?;
     let library = context.scratch.join("data_loss.so");
     let mut compile = Command::new("cc");
@@ -100,7 +99,7 @@ pub fn plugin(context: &Context) -> Result<Outcome> {
     let half = all * 4 / 10..all * 6 / 10;
     let fault = || format!("the plugin left {left} of {all} bytes");
     ensure(half.contains(&left), fault)?;
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 fn size(path: &Path) -> Result<u64> {
