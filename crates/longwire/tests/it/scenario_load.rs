@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use crate::common::plugin::compile_threaded;
 use crate::common::program::start;
 use crate::common::site::Site;
 use crate::common::{EPOCH, count, pcap, write};
-use longwire_testbed::support::{Folder, compile_plugin};
+use longwire_testbed::support::Folder;
 use nix::sys::signal::Signal;
 
 /// A scenario with as much work as possible.
@@ -54,65 +55,17 @@ fn a_run_ends_at_a_signal_however_much_its_scenario_does() {
     assert!(count(&changes["forgotten"]) > 0, "{changes}");
 }
 
-/// A plugin that is slow to create a state.
-const SLOW: &str = r#"
-#define _POSIX_C_SOURCE 200809L
-#include <time.h>
-#include "longwire_plugin.h"
-
-static int create(const struct longwire_host *host,
-                  const struct longwire_parameters *parameters,
-                  struct longwire_hints *hints, void **out)
-{
-    struct timespec time = {2, 0};
-    (void)host; (void)parameters; (void)hints;
-    nanosleep(&time, NULL);
-    *out = (void *)host;
-    return LONGWIRE_OK;
-}
-
-static void destroy(void *state)
-{
-    (void)state;
-}
-
-static int lose(void *state, struct longwire_random *random,
-                const struct longwire_packet *packets, size_t count, uint8_t *fates)
-{
-    (void)state; (void)random; (void)packets;
-    for (size_t i = 0; i < count; i++)
-        fates[i] = LONGWIRE_DELIVER;
-    return LONGWIRE_OK;
-}
-
-static const struct longwire_plugin plugin = {
-    .abi = LONGWIRE_PLUGIN_ABI,
-    .struct_size = sizeof plugin,
-    .name = "slow",
-    .create = create,
-    .destroy = destroy,
-    .lose = lose,
-};
-
-LONGWIRE_EXPORT const struct longwire_plugin *longwire_plugin(void)
-{
-    return &plugin;
-}
-"#;
-
 #[test]
 fn a_single_command_that_takes_long_to_prepare_counts_as_late() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };
     let dir = Folder::new();
-    let (source, library) = (dir.file("slow.c"), dir.file("slow.so"));
-    write(&source, SLOW);
-    compile_plugin(&source, &library);
+    let library = compile_threaded(&dir);
     // Preparation begins 2 s before the command is due, and creates two states.
     let text = format!(
         "[ports]\na = \"packet:p0\"\nb = \"packet:p1\"\n\n[[link]]\nname = \"x\"\n\n\
-         [[at]]\ntime = \"2500ms\"\nset = {{ x = {{ loss = \"plugin:{library}\" }} }}\n"
+         [[at]]\ntime = \"2500ms\"\nset = {{ x = {{ loss = \"plugin:file={library},sleep=2\" }} }}\n"
     );
     let ran = site.start_network(&dir, &text, "--time 9s").running.end();
     ran.well().prints("the scenario fell behind: 1 command");

@@ -6,6 +6,7 @@
 
 pub mod containerd;
 pub mod node;
+pub mod plugin;
 pub mod program;
 pub mod recording;
 pub mod site;

@@ -1,63 +1,11 @@
 //! Models that start threads before the link runs: plugins and traces. A process that enters a user
 //! namespace, as for an ordinary user, must be single-threaded.
 
-use longwire_testbed::support::compile_plugin;
 use nix::sys::signal::Signal;
 
+use crate::common::plugin::compile_threaded;
 use crate::common::program::{RunningProgram, eventually};
 use crate::exec::User;
-
-/// A plugin whose library starts a thread on load.
-const THREADED: &str = r#"
-#include <pthread.h>
-#include <unistd.h>
-#include "longwire_plugin.h"
-
-static void *rest(void *unused) { for (;;) pause(); return unused; }
-
-__attribute__((constructor)) static void begin(void)
-{
-    pthread_t thread;
-    pthread_create(&thread, 0, rest, 0);
-}
-
-static int create(const struct longwire_host *host,
-                  const struct longwire_parameters *parameters,
-                  struct longwire_hints *hints, void **state)
-{
-    uint64_t seconds = 0;
-    (void)hints;
-    if (host->count(parameters, "sleep", &seconds))
-        return LONGWIRE_ERROR;
-    sleep((unsigned)seconds);
-    *state = 0;
-    return LONGWIRE_OK;
-}
-
-static int lose(void *state, struct longwire_random *random,
-                const struct longwire_packet *packets, size_t count, uint8_t *fates)
-{
-    (void)state; (void)random; (void)packets;
-    for (size_t i = 0; i < count; i++)
-        fates[i] = LONGWIRE_DELIVER;
-    return LONGWIRE_OK;
-}
-
-static const struct longwire_plugin plugin = {
-    .abi = LONGWIRE_PLUGIN_ABI,
-    .struct_size = sizeof plugin,
-    .name = "threaded",
-    .create = create,
-    .lose = lose,
-};
-
-LONGWIRE_EXPORT const struct longwire_plugin *longwire_plugin(void) { return &plugin; }
-"#;
-
-fn compile(user: &User) {
-    user.write("threaded.c", THREADED);
-    compile_plugin(user.dir.file("threaded.c"), &user.dir.file("threaded.so"));
-}
 
 /// Runs `true` through a link with this option, in every mode of `exec`.
 fn works_in_every_form(user: &User, key: &str, value: &str) {
@@ -81,7 +29,7 @@ fn works_in_every_form(user: &User, key: &str, value: &str) {
 #[test]
 fn plugins_work_for_every_user() {
     for user in User::all() {
-        compile(&user);
+        compile_threaded(&user.dir);
         works_in_every_form(&user, "loss", "plugin:file=threaded.so");
     }
 }
@@ -111,7 +59,7 @@ fn invalid_options_are_reported_before_missing_rights() {
 #[test]
 fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
     for user in User::all() {
-        compile(&user);
+        compile_threaded(&user.dir);
         let slow = "--loss plugin:file=threaded.so,sleep=600 -- true";
         let running = RunningProgram::spawn(&mut user.exec_piped(slow));
         // Wait until the plugin is in its creation function.
@@ -126,7 +74,7 @@ fn signals_end_a_process_whose_plugin_is_slow_to_begin() {
 #[test]
 fn signals_reach_the_command_in_spite_of_a_plugins_threads() {
     for user in User::all() {
-        compile(&user);
+        compile_threaded(&user.dir);
         let line =
             "trap \"echo mine; exit 5\" TERM; kill -TERM $PPID; while :; do sleep 0.05; done";
         let ended = user.exec(format!("--loss plugin:file=threaded.so -- sh -c '{line}'"));
