@@ -29,8 +29,6 @@ pub enum AnyRx {
     Tap(TapRx),
     /// A capture file.
     Pcap(Box<PcapRx>),
-    /// Prebuilt frames in memory.
-    Source(Box<mem::Source>),
     /// One end of an in-memory cable.
     Pipe(Box<mem::PipeRx>),
     /// The caller's implementation.
@@ -73,7 +71,6 @@ macro_rules! each_rx {
             AnyRx::Xdp($inner) => $does,
             AnyRx::Tap($inner) => $does,
             AnyRx::Pcap($inner) => $does,
-            AnyRx::Source($inner) => $does,
             AnyRx::Pipe($inner) => $does,
             AnyRx::Own($inner) => $does,
             AnyRx::Silent($inner) => $does,

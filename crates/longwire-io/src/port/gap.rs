@@ -7,7 +7,7 @@
 //!
 //! [`GapFiller`] plans a frame's position and the fillers before it. [`GapTx`] is the sending half
 //! of a port that uses a `GapFiller` over a [`RawLine`]: a driver that sends a given check
-//! sequence, or the in-memory wire ([`MemWire`](super::mem::MemWire)), which records byte times.
+//! sequence.
 //!
 //! Limitation: gaps shorter than the minimum filler of 84 byte times are impossible. The frame then
 //! moves to the nearer possible position, by at most 42 byte times (33.6 ns at 10 Gbit/s). Every
@@ -166,13 +166,6 @@ impl GapFiller {
     /// Returns the current counters.
     pub fn tally(&self) -> Tally {
         self.tally
-    }
-
-    /// Returns the start of a byte time, rounded down.
-    pub fn time_of(&self, byte_time: u64) -> Nanos {
-        let nanos = u128::from(byte_time) * 8_000_000_000 / u128::from(self.rate.bits_per_sec());
-        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
-        self.origin.saturating_add(Nanos::from_nanos(nanos))
     }
 
     /// Returns the first byte time at or after `time`.

@@ -32,7 +32,6 @@ pub struct PcapRx {
     waits: WaitReason,
     /// An error to report once the frames before it are delivered.
     error: Option<PortError>,
-    set_back: u64,
 }
 
 /// The reason why the next frame waits.
@@ -65,26 +64,10 @@ impl PcapRx {
             held: false,
             waits: WaitReason::Time,
             error: None,
-            set_back: 0,
         };
         // The first frame is due immediately.
         port.wake_at(Nanos::from_nanos(1))?;
         Ok(port)
-    }
-
-    /// Returns the number of file bytes read so far.
-    pub fn offset(&self) -> u64 {
-        self.reader.offset()
-    }
-
-    /// Returns the file size in bytes, if known.
-    pub fn size(&self) -> Option<u64> {
-        self.reader.size()
-    }
-
-    /// Returns the number of frames stamped before their predecessor.
-    pub fn set_back(&self) -> u64 {
-        self.set_back
     }
 
     /// Finds the next frame and its arrival.
@@ -126,7 +109,7 @@ impl PcapRx {
         take: &mut impl FnMut(RxFrame<'_>),
     ) -> Result<(), PortError> {
         while received.frames < max {
-            let Some(mut arrival) = self.next_arrival(now)? else {
+            let Some(arrival) = self.next_arrival(now)? else {
                 received.end = self.waits == WaitReason::Nothing;
                 return Ok(());
             };
@@ -134,16 +117,12 @@ impl PcapRx {
                 self.waits = WaitReason::Time;
                 return self.wake_at(arrival);
             }
-            if arrival < self.last {
-                arrival = self.last;
-                self.set_back += 1;
-            }
-            self.last = arrival;
+            self.last = arrival.max(self.last);
             self.held = false;
             if let Some(record) = self.reader.current() {
                 take(RxFrame {
                     bytes: record.bytes,
-                    arrival,
+                    arrival: self.last,
                     offload: Offload::NONE,
                     wire_len: record.wire_len,
                     lent: None,

@@ -9,7 +9,7 @@ use nix::time::ClockId;
 pub use super::any::{AnyRx, AnyTx};
 use super::carrier::{Carrier, SwitchCarrier};
 use super::one_way::{DiscardTx, SilentRx};
-use super::options::{CarrierControl, OpenOptions, Purpose};
+use super::options::{CarrierControl, OpenOptions};
 use super::pcap::{PcapRx, PcapTx};
 use super::{PortError, RxFrame, RxPort, packet, tap, xdp};
 use crate::clock::{monotonic_now, read_clock};
@@ -44,6 +44,8 @@ pub struct PortKind {
     pub summary: &'static str,
     /// An example of the notation.
     pub example: &'static str,
+    /// Why the kind has no gap frames.
+    no_gaps: Option<&'static str>,
     open: fn(&str, &OpenOptions) -> Result<Port, PortError>,
 }
 
@@ -57,6 +59,7 @@ pub static PORTS: &[PortKind] = &[
         argument: "IF",
         summary: "network interface, by the fastest available method; same as IF alone",
         example: "auto:eth1",
+        no_gaps: None,
         open: open_auto,
     },
     PortKind {
@@ -64,44 +67,24 @@ pub static PORTS: &[PortKind] = &[
         argument: "IF",
         summary: "network interface through AF_PACKET, on any Linux",
         example: "packet:eth1",
-        open: |name, options| {
-            if options.purpose == Purpose::Send && options.gap_frames.is_none() {
-                let (tx, notes) = packet::open_sender(name, options)?;
-                let (rx, tx) = (AnyRx::Silent(SilentRx), AnyTx::Packet(tx));
-                return Ok(Port::new("packet", name, rx, tx, notes));
-            }
-            let port = packet::open(name, options)?;
-            let tx = match options.gap_frames {
-                Some(rate) => AnyTx::Gap(Box::new(packet::open_gap(name, rate)?)),
-                None => AnyTx::Packet(port.tx),
-            };
-            let rx = AnyRx::Packet(port.rx);
-            Ok(Port::new("packet", name, rx, tx, port.notes))
-        },
+        no_gaps: None,
+        open: packet::open,
     },
     PortKind {
         name: "xdp",
         argument: "IF",
         summary: "network interface through AF_XDP, which bypasses the network stack",
         example: "xdp:eth1",
-        open: |name, options| {
-            refuse_gap_frames("xdp", name, options, NO_CHECK_BY_XDP)?;
-            let port = xdp::open(name, options)?;
-            let (rx, tx) = (AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx));
-            Ok(Port::new("xdp", name, rx, tx, port.notes))
-        },
+        no_gaps: Some("AF_XDP cannot send a wrong frame check sequence; try packet:IF"),
+        open: xdp::open,
     },
     PortKind {
         name: "tap",
         argument: "NAME",
         summary: "TAP device, created if missing; its other end is this machine's network stack",
         example: "tap:lw0",
-        open: |name, options| {
-            refuse_gap_frames("tap", name, options, "a TAP device has no wire")?;
-            let port = tap::open(name, options)?;
-            let (rx, tx) = (AnyRx::Tap(port.rx), AnyTx::Tap(port.tx));
-            Ok(Port::new("tap", name, rx, tx, port.notes))
-        },
+        no_gaps: Some("a TAP device has no wire"),
+        open: tap::open,
     },
     PortKind {
         name: PCAP,
@@ -109,46 +92,29 @@ pub static PORTS: &[PortKind] = &[
         summary: "capture files: reads frames from one at their recorded times, and writes frames \
                   to another",
         example: "pcap:in=before.pcapng,out=after.pcap",
-        open: |files, options| {
-            refuse_gap_frames("pcap", files, options, "a capture has no wire")?;
-            open_captures(files)
-        },
+        no_gaps: Some("a capture has no wire"),
+        open: |files, _| open_captures(files),
     },
     PortKind {
         name: "null",
         argument: "",
         summary: "null port: counts and discards frames; receives none",
         example: "null",
-        open: |argument, options| {
-            refuse_gap_frames("null", argument, options, "no wire")?;
+        no_gaps: Some("no wire"),
+        open: |_, _| {
             let tx = AnyTx::Discard(DiscardTx::default());
             Ok(Port::with_halves("null", AnyRx::Silent(SilentRx), tx))
         },
     },
 ];
 
-const NO_CHECK_BY_XDP: &str = "AF_XDP cannot send a wrong frame check sequence; try packet:IF";
-
-/// Rejects gap frames for ports that do not support them.
-fn refuse_gap_frames(
-    kind: &str,
-    argument: &str,
-    options: &OpenOptions,
-    why: &str,
-) -> Result<(), PortError> {
-    match options.gap_frames {
-        None => Ok(()),
-        Some(_) => Err(PortError::unsupported(
-            written(kind, argument),
-            format!("no gap frames: {why}"),
-        )),
-    }
-}
-
 impl PortKind {
     /// Returns the notation of this kind, with a placeholder for the argument.
     pub fn written(&self) -> String {
-        written(self.name, self.argument)
+        match self.argument {
+            "" => self.name.to_owned(),
+            argument => format!("{}:{argument}", self.name),
+        }
     }
 }
 
@@ -180,23 +146,6 @@ impl Port {
             notes: Vec::new(),
         }
     }
-
-    fn new(kind: &str, argument: &str, rx: AnyRx, tx: AnyTx, notes: Vec<String>) -> Port {
-        Port {
-            name: written(kind, argument),
-            rx,
-            tx,
-            notes,
-        }
-    }
-}
-
-/// Formats a port's notation.
-fn written(kind: &str, argument: &str) -> String {
-    match argument {
-        "" => kind.to_owned(),
-        argument => format!("{kind}:{argument}"),
-    }
 }
 
 /// Opens the port that `text` names: `packet:eth1`, `pcap:a.pcap`, `null`, or a bare interface
@@ -215,7 +164,13 @@ pub(super) fn open_kind(text: &str, options: &OpenOptions) -> Result<Port, PortE
     let (name, argument) = text.split_once(':').unwrap_or((text, ""));
     match PORTS.iter().find(|kind| kind.name == name) {
         Some(kind) if kind.argument.is_empty() == is_bare && argument.is_empty() == is_bare => {
-            (kind.open)(argument, options)
+            match kind.no_gaps {
+                Some(why) if options.gap_frames.is_some() => Err(PortError::unsupported(
+                    text,
+                    format!("no gap frames: {why}"),
+                )),
+                _ => (kind.open)(argument, options),
+            }
         }
         // The name of a kind without its argument is not an interface name.
         None if is_bare && !text.is_empty() => open_auto(text, options),
@@ -264,12 +219,13 @@ fn captures(files: &str) -> Result<[Option<&str>; 2], PortError> {
 
 /// Opens `FILE` for reading, or the files of `in=` and `out=`.
 fn open_captures(files: &str) -> Result<Port, PortError> {
+    let name = format!("pcap:{files}");
     let [input, output] = captures(files)?;
     if let (Some(input), Some(output)) = (input, output)
         && same_file(input, output)
     {
         return Err(PortError::unsupported(
-            format!("pcap:{files}"),
+            name,
             "input and output are the same file",
         ));
     }
@@ -281,11 +237,16 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
     let tx = match output {
         Some(file) => AnyTx::Pcap(PcapTx::create(file, epoch())?),
         None => {
-            notes.push(format!("frames to pcap:{files} are discarded"));
+            notes.push(format!("frames to {name} are discarded"));
             AnyTx::Discard(DiscardTx::default())
         }
     };
-    Ok(Port::new("pcap", files, rx, tx, notes))
+    Ok(Port {
+        name,
+        rx,
+        tx,
+        notes,
+    })
 }
 
 /// Returns the Unix time at which the run's clock was zero.

@@ -14,40 +14,9 @@ pub const LEN: usize = 10;
 const FLAG_NEEDS_CSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
 const GSO_TCP_V4: u8 = 1;
-const GSO_UDP_FRAGMENTS: u8 = 3;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
-
-/// An invalid or unsupported virtio-net header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VnetError {
-    /// The header is truncated.
-    #[error("truncated virtio-net header: {0} of 10 bytes")]
-    Short(usize),
-    /// The checksum would lie outside the frame.
-    #[error("checksum at {start} + {offset} beyond a frame of {len} bytes")]
-    Checksum {
-        /// Start of the summed bytes.
-        start: u16,
-        /// Offset of the checksum from `start`.
-        offset: u16,
-        /// Frame length.
-        len: usize,
-    },
-    /// An unsupported kind of segmentation.
-    #[error("unknown segmentation kind {0:#x}")]
-    Kind(u8),
-    /// The frame contradicts the header.
-    #[error("headers do not match a {kind:?} super-packet")]
-    Mismatch {
-        /// The segmentation kind in the header.
-        kind: SegmentKind,
-    },
-    /// Segments without payload.
-    #[error("segments of zero bytes")]
-    NoSegmentSize,
-}
 
 /// The offload described by a virtio-net header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,31 +39,37 @@ pub enum Decoded {
 /// packets, without mention of the tunnel, and SCTP's CRC32c. Such checksums are completed here;
 /// such super-packets must be split.
 ///
-/// # Errors
-/// The header contradicts itself or the frame, which then cannot be forwarded.
+/// Returns `None` if the header contradicts itself or the frame, which then cannot be forwarded.
 #[inline]
-pub fn decode(header: &[u8], frame: &mut [u8]) -> Result<Decoded, VnetError> {
-    let Some(header) = header.first_chunk::<LEN>() else {
-        return Err(VnetError::Short(header.len()));
-    };
+pub fn decode(header: &[u8], frame: &mut [u8]) -> Option<Decoded> {
+    let header = header.first_chunk::<LEN>()?;
     // Most frames have no unfinished work, which bytes 0 and 1 indicate.
     if header[0] & FLAG_NEEDS_CSUM == 0 && header[1] == GSO_NONE {
-        return Ok(Decoded::Plain(Offload::NONE));
+        return Some(Decoded::Plain(Offload::NONE));
     }
     decode_undone(header, frame)
 }
 
-fn decode_undone(header: &[u8; LEN], frame: &mut [u8]) -> Result<Decoded, VnetError> {
+fn decode_undone(header: &[u8; LEN], frame: &mut [u8]) -> Option<Decoded> {
     let field = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
     let (start, offset, len) = (field(6), field(8), frame.len());
     let checksum = (header[0] & FLAG_NEEDS_CSUM != 0).then_some(Checksum { start, offset });
     if checksum.is_some() && usize::from(start) + usize::from(offset) + 2 > len {
-        return Err(VnetError::Checksum { start, offset, len });
+        return None;
     }
     let outermost = Headers::parse(frame);
-    let Some((kind, cwr_once, payload_len)) = segmentation(header[1], field(4))? else {
-        return Ok(Decoded::Plain(plain(frame, outermost, checksum)));
+    let kind = match header[1] & !GSO_ECN {
+        GSO_NONE => return Some(Decoded::Plain(plain(frame, outermost, checksum))),
+        GSO_TCP_V4 => SegmentKind::TcpV4,
+        GSO_TCP_V6 => SegmentKind::TcpV6,
+        GSO_UDP_L4 => SegmentKind::Udp,
+        // Some kernels use 3 for datagrams that IP must fragment, but only on request.
+        _ => return None,
     };
+    let payload_len = field(4);
+    if payload_len == 0 {
+        return None;
+    }
     let fits = |headers: &Headers| {
         kind.matches(headers) && checksum.is_none_or(|sum| sum == headers.checksum())
     };
@@ -102,18 +77,17 @@ fn decode_undone(header: &[u8; LEN], frame: &mut [u8]) -> Result<Decoded, VnetEr
     let inner = || find_inner(frame, fits).filter(|_| checksum.is_some());
     let header_len = plain_train
         .or_else(|| inner().map(|(headers, _)| headers))
-        .and_then(|headers| u16::try_from(headers.payload_at).ok())
-        .ok_or(VnetError::Mismatch { kind })?;
+        .and_then(|headers| u16::try_from(headers.payload_at).ok())?;
     if frame.len() - usize::from(header_len) <= usize::from(payload_len) {
-        return Ok(Decoded::Plain(plain(frame, outermost, checksum)));
+        return Some(Decoded::Plain(plain(frame, outermost, checksum)));
     }
     let segments = Segments {
         kind,
         header_len,
         payload_len,
-        cwr_once,
+        cwr_once: header[1] & GSO_ECN != 0 && kind != SegmentKind::Udp,
     };
-    Ok(match plain_train {
+    Some(match plain_train {
         Some(_) => Decoded::Plain(Offload {
             checksum,
             segments: Some(segments),
@@ -133,24 +107,6 @@ fn plain(frame: &mut [u8], outermost: Option<Headers>, checksum: Option<Checksum
         checksum: checksum.filter(is_outermost),
         segments: None,
     }
-}
-
-/// Parses the segments' kind, CWR and length; `None` without segmentation.
-fn segmentation(gso: u8, size: u16) -> Result<Option<(SegmentKind, bool, u16)>, VnetError> {
-    let kind = match gso & !GSO_ECN {
-        GSO_NONE => return Ok(None),
-        GSO_TCP_V4 => SegmentKind::TcpV4,
-        GSO_TCP_V6 => SegmentKind::TcpV6,
-        GSO_UDP_L4 => SegmentKind::Udp,
-        // Some kernels use this kind for datagrams that IP must fragment, but only on request.
-        GSO_UDP_FRAGMENTS => return Err(VnetError::Kind(GSO_UDP_FRAGMENTS)),
-        other => return Err(VnetError::Kind(other)),
-    };
-    if size == 0 {
-        return Err(VnetError::NoSegmentSize);
-    }
-    let cwr_once = gso & GSO_ECN != 0 && kind != SegmentKind::Udp;
-    Ok(Some((kind, cwr_once, size)))
 }
 
 /// Encodes an offload's header.

@@ -10,7 +10,6 @@ use longwire_io::net::{self, sysctl};
 use longwire_io::port::mem;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::own::{OwnRx, OwnTx};
-use longwire_io::port::packet::PacketPort;
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
 use longwire_io::{PortError, PushResult, Received, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{Folder, namespace, skip};
@@ -132,7 +131,7 @@ fn options(xdp_mode: XdpMode) -> OpenOptions {
 }
 
 /// Opens a port, and the other end of its pair through a packet socket.
-fn with_station(kind: &str, mtu: u32, options: &OpenOptions) -> Option<(Pair, Port, PacketPort)> {
+fn with_station(kind: &str, mtu: u32, options: &OpenOptions) -> Option<(Pair, Port, Port)> {
     let pair = Pair::number(1, mtu)?;
     let (port, station) = (pair.open(kind, options)?, pair.station());
     Some((pair, port, station))

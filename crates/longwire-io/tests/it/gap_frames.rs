@@ -2,14 +2,12 @@
 //! time.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{
-    FillStep, GapFiller, GapTx, RawLine, Tally, frame_bytes, frame_check_sequence, wire_bytes,
+    FillStep, GapFiller, GapTx, Tally, frame_bytes, frame_check_sequence, wire_bytes,
 };
-use longwire_io::port::mem::{MemWire, Symbol, WireFrame, WireReceiver, spacing_error};
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
@@ -17,6 +15,7 @@ use longwire_units::random::Stream;
 use proptest::prelude::*;
 
 use crate::common::pair::Pair;
+use crate::common::wire::{Card, PREAMBLE, WireReceiver, spacing_error};
 
 const TEN_GIGABIT: u64 = 10_000_000_000;
 
@@ -36,8 +35,8 @@ fn frame(number: usize, len: usize) -> Vec<u8> {
 }
 
 /// Sends frames and returns the wire with everything that it carried.
-fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
-    let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(bits));
+fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (WireReceiver, Tally) {
+    let mut tx = GapTx::new(Card::default(), "mem".to_owned(), rate(bits));
     for (release, bytes) in frames {
         let outgoing = TxFrame::whole(bytes, *release);
         assert_eq!(tx.push(outgoing), PushResult::Taken);
@@ -45,23 +44,19 @@ fn carry(frames: &[(Nanos, Vec<u8>)], bits: u64) -> (MemWire, Tally) {
     assert_eq!(tx.unsent(), frames.len());
     assert_eq!(tx.flush().unwrap(), frames.len());
     let tally = tx.tally();
-    (tx.into_line(), tally)
+    (tx.into_line().wire, tally)
 }
 
 /// Checks that every frame arrived, in order and unchanged, on a wire that was never idle, and that
 /// every filler was discarded.
-fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &MemWire, fillers: u64) {
-    let seen = wire.receiver();
-    assert_eq!(seen.frames().len(), frames.len());
-    for (seen, (_, sent)) in seen.frames().iter().zip(frames) {
+fn assert_carried(frames: &[(Nanos, Vec<u8>)], wire: &WireReceiver, fillers: u64) {
+    assert_eq!(wire.frames.len(), frames.len());
+    for (seen, (_, sent)) in wire.frames.iter().zip(frames) {
         assert_eq!(seen.bytes[..sent.len()], sent[..]);
         assert!(seen.bytes[sent.len()..].iter().all(|byte| *byte == 0));
         assert_eq!(seen.bytes.len(), sent.len().max(60));
     }
-    let counts = seen.counts();
-    assert_eq!(counts.good, frames.len() as u64);
-    assert_eq!(counts.bad, fillers);
-    assert_eq!((counts.malformed, counts.idle), (0, 0));
+    assert_eq!((wire.bad, wire.malformed, wire.idle), (fillers, 0, 0));
 }
 
 /// Returns frames separated by gaps of these byte times, or slightly more.
@@ -97,7 +92,7 @@ proptest! {
         let frames = spaced(&gaps, bits);
         let (wire, tally) = carry(&frames, bits);
         assert_carried(&frames, &wire, tally.fillers);
-        let error = spacing_error(wire.receiver().frames(), &releases(&frames), rate(bits));
+        let error = spacing_error(&wire.frames, &releases(&frames), rate(bits));
         prop_assert!(error < 1.0, "{error} byte times");
         prop_assert_eq!((tally.moved, tally.waited, tally.late), (0, 0, 0));
     }
@@ -112,11 +107,10 @@ proptest! {
         let (wire, tally) = carry(&frames, TEN_GIGABIT);
         assert_carried(&frames, &wire, tally.fillers);
         let first = frames[0].0;
-        let end = |seen: &WireFrame| seen.at + frame_bytes(seen.bytes.len() as u32);
-        let lead = i128::from(end(&wire.receiver().frames()[0]));
-        for (seen, (release, _)) in wire.receiver().frames().iter().zip(&frames) {
+        let lead = i128::from(wire.frames[0].end());
+        for (seen, (release, _)) in wire.frames.iter().zip(&frames) {
             let since = i128::from(release.as_nanos() - first.as_nanos());
-            let off = (i128::from(end(seen)) - lead) * 8_000_000_000 - since * 10_000_000_000;
+            let off = (i128::from(seen.end()) - lead) * 8_000_000_000 - since * 10_000_000_000;
             prop_assert!(off.abs() <= 43 * 8_000_000_000, "{off} billionths of a bit");
         }
         prop_assert!(tally.moved_max <= 42);
@@ -142,7 +136,7 @@ proptest! {
         let byte_times = |nanos: u64| (nanos * 10).div_ceil(8);
         let (mut free, mut waited) = (0, 0);
         let origin = frames[0].0.as_nanos();
-        for (seen, (release, bytes)) in wire.receiver().frames().iter().zip(&frames) {
+        for (seen, (release, bytes)) in wire.frames.iter().zip(&frames) {
             let lead = 200_000 + 2 * 1538 * 4 / 5;
             let end = byte_times(release.as_nanos() - origin + lead);
             let wanted = end - frame_bytes(bytes.len() as u32);
@@ -167,7 +161,7 @@ fn a_rate_between_two_gaps_is_kept_on_average() {
         .collect();
     let (wire, tally) = carry(&frames, TEN_GIGABIT);
     assert_carried(&frames, &wire, tally.fillers);
-    let seen = wire.receiver().frames();
+    let seen = &wire.frames;
     let took = seen[count as usize - 1].at - seen[0].at;
     let expected = (count - 1) * period;
     // After 8 million byte times, the error is below one filler.
@@ -222,17 +216,6 @@ fn late_frames_and_idle_wires_are_counted() {
     };
     assert_eq!(placement.wanted, 125_000);
     assert_eq!(placement.at, 125_000);
-    assert_eq!(filler.time_of(placement.at), Nanos::from_micros(100));
-}
-
-const PREAMBLE: [u8; 8] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
-
-/// Passes a frame and the gap after it to the receiver.
-fn transmit(wire: &mut WireReceiver, preamble: &[u8], frame: &[u8], gap: usize) {
-    for byte in preamble.iter().chain(frame) {
-        wire.symbol(Symbol::Byte(*byte));
-    }
-    (0..gap).for_each(|_| wire.symbol(Symbol::Idle));
 }
 
 #[test]
@@ -244,9 +227,9 @@ fn the_receiver_accepts_only_undamaged_frames() {
     assert_eq!(frame_check_sequence(b"123456789"), known);
     let mut receiver = WireReceiver::default();
     let mut send = |bytes: &[u8], from: usize, gap: usize| {
-        transmit(&mut receiver, &PREAMBLE[from..], bytes, gap);
+        receiver.receive(&PREAMBLE[from..], bytes, gap);
     };
-    let whole: Vec<u8> = good.iter().chain(&check).copied().collect();
+    let whole = [&good[..], &check].concat();
     send(&whole, 0, 12);
     // Any single inverted bit is detected.
     for bit in 0..whole.len() * 8 {
@@ -257,98 +240,21 @@ fn the_receiver_accepts_only_undamaged_frames() {
     send(&whole[..63], 0, 12);
     send(&whole, 1, 20);
     send(&whole, 0, 12);
-    let counts = receiver.counts();
-    assert_eq!((counts.good, counts.malformed, counts.idle), (2, 2, 8));
-    assert_eq!(counts.bad, whole.len() as u64 * 8);
-    let frames = receiver.frames();
+    assert_eq!((receiver.malformed, receiver.idle), (2, 8));
+    assert_eq!(receiver.bad, whole.len() as u64 * 8);
+    let frames = &receiver.frames;
+    assert_eq!(frames.len(), 2);
     assert_eq!((frames[0].at, &frames[0].bytes), (0, &good));
     let before = (whole.len() as u64 * 8 + 1) * 84 + 83 + 91;
     assert_eq!(frames[1].at, before);
 }
 
-/// Number of frames that a driver's ring holds.
-const RING: usize = 96;
-
-/// Maximum number of frames queued for a flush.
-const BATCH: usize = 32;
-
-/// A network card in virtual time whose wire runs continuously. Frames that reach the ring late are
-/// sent late, and the ring has a limited size.
-struct Card {
-    /// Machine time, in nanoseconds since the card's wire started.
-    now: Rc<Cell<u64>>,
-    waiting: VecDeque<(Vec<u8>, bool)>,
-    ring: VecDeque<Vec<u8>>,
-    wire: WireReceiver,
-    unsent: usize,
-}
-
-impl Card {
-    fn new(now: &Rc<Cell<u64>>) -> Card {
-        Card {
-            now: Rc::clone(now),
-            waiting: VecDeque::new(),
-            ring: VecDeque::new(),
-            wire: WireReceiver::default(),
-            unsent: 0,
-        }
-    }
-
-    /// Lets the wire carry the ring's contents up to now. With an empty ring, the wire idles.
-    fn run(&mut self) {
-        let now = self.now.get() * 10 / 8;
-        while self.wire.byte_times() < now {
-            let Some(frame) = self.ring.pop_front() else {
-                self.wire.symbol(Symbol::Idle);
-                continue;
-            };
-            transmit(&mut self.wire, &PREAMBLE, &frame, 12);
-        }
-    }
-}
-
-impl RawLine for Card {
-    fn free_slots(&self) -> usize {
-        BATCH - self.waiting.len()
-    }
-
-    fn put(&mut self, frame: &[u8], check: [u8; 4], counts: bool) {
-        let whole = frame.iter().chain(&check).copied().collect();
-        self.waiting.push_back((whole, counts));
-        self.unsent += usize::from(counts);
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        self.run();
-        let mut left = 0;
-        while self.ring.len() < RING
-            && let Some((frame, counts)) = self.waiting.pop_front()
-        {
-            self.ring.push_back(frame);
-            left += usize::from(counts);
-        }
-        self.unsent -= left;
-        Ok(left)
-    }
-
-    fn unsent(&self) -> usize {
-        self.unsent
-    }
-
-    fn frame_max(&self) -> usize {
-        1514
-    }
-
-    fn runs_by_itself(&self) -> bool {
-        true
-    }
-}
-
 /// Drives a port as the egress stage does: every 1 to 5 us, pushes due frames, keeps the wire busy
 /// and flushes. One iteration takes as long as `pause`. At the end, all pushed frames have left.
-fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
+fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (WireReceiver, Tally) {
     let clock = Rc::new(Cell::new(0));
-    let mut tx = GapTx::new(Card::new(&clock), "card".to_owned(), rate(TEN_GIGABIT));
+    let card = Card::new(Some(Rc::clone(&clock)));
+    let mut tx = GapTx::new(card, "card".to_owned(), rate(TEN_GIGABIT));
     let mut stream = Stream::of_seed(3);
     let (mut next, mut left) = (0, 0);
     let last = releases.last().unwrap().as_nanos() + 1_000_000;
@@ -376,7 +282,7 @@ fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (Card, Tally) {
     let count = releases.len();
     assert_eq!((next, left, tx.unsent()), (count, count, 0));
     let tally = tx.tally();
-    (tx.into_line(), tally)
+    (tx.into_line().wire, tally)
 }
 
 /// Returns releases 1 to 20 us apart.
@@ -393,48 +299,44 @@ fn random_releases(count: usize) -> Vec<Nanos> {
 #[test]
 fn a_busy_card_is_exact() {
     let releases = random_releases(800);
-    let (card, tally) = drive(&releases, None);
-    let counts = card.wire.counts();
-    assert_eq!(counts.good, 800);
-    assert_eq!((counts.idle, counts.malformed, tally.ran_dry), (0, 0, 0));
-    let error = spacing_error(card.wire.frames(), &releases, rate(TEN_GIGABIT));
+    let (wire, tally) = drive(&releases, None);
+    assert_eq!(wire.frames.len(), 800);
+    assert_eq!((wire.idle, wire.malformed, tally.ran_dry), (0, 0, 0));
+    let error = spacing_error(&wire.frames, &releases, rate(TEN_GIGABIT));
     assert!(error < 1.0, "{error} byte times");
     assert_eq!((tally.late, tally.waited, tally.moved), (0, 0, 0));
     // Most fillers have the maximum length.
-    let wire = card.wire.byte_times();
-    assert!(tally.fillers < 2 * 800 + wire / wire_bytes(1514));
+    assert!(tally.fillers < 2 * 800 + wire.now / wire_bytes(1514));
 }
 
 #[test]
 fn a_long_pause_is_counted_and_then_spacing_is_exact() {
     let releases = random_releases(800);
     // The ring's contents bridge 90 us.
-    let (card, tally) = drive(&releases, Some((2_000_000, 90_000)));
-    let idle = card.wire.counts().idle;
-    assert_eq!((idle, tally.ran_dry, tally.late), (0, 0, 0));
+    let (wire, tally) = drive(&releases, Some((2_000_000, 90_000)));
+    assert_eq!((wire.idle, tally.ran_dry, tally.late), (0, 0, 0));
     // A pause of 400 us exceeds the ring's contents.
-    let (card, tally) = drive(&releases, Some((2_000_000, 400_000)));
-    assert_eq!(card.wire.counts().good, 800);
-    assert!(card.wire.counts().idle > 100_000);
+    let (wire, tally) = drive(&releases, Some((2_000_000, 400_000)));
+    assert_eq!(wire.frames.len(), 800);
+    assert!(wire.idle > 100_000);
     assert!(tally.ran_dry >= 1);
     assert!((10..60).contains(&tally.late), "{} frames late", tally.late);
     // After that, the port works as before.
     let after = 400;
     assert!(releases[after].as_nanos() > 3_000_000);
-    let seen = &card.wire.frames()[after..];
-    let error = spacing_error(seen, &releases[after..], rate(TEN_GIGABIT));
+    let error = spacing_error(&wire.frames[after..], &releases[after..], rate(TEN_GIGABIT));
     assert!(error < 1.0, "{error} byte times");
 }
 
 #[test]
 fn frames_of_impossible_lengths_are_refused() {
-    let mut tx = GapTx::new(MemWire::new(1514), "mem".to_owned(), rate(TEN_GIGABIT));
+    let mut tx = GapTx::new(Card::default(), "mem".to_owned(), rate(TEN_GIGABIT));
     for len in [0, 13, 1515] {
         let bytes = vec![0; len];
         let outgoing = TxFrame::whole(&bytes, Nanos::ZERO);
         assert_eq!(tx.push(outgoing), PushResult::Refused);
     }
-    assert!(!tx.takes_offload());
+    assert!(!tx.takes_offload() && !tx.needs_idle_fill());
     assert!(tx.remarks()[0].contains("0 frames and 0 fillers"));
 }
 

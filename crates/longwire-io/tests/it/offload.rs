@@ -164,10 +164,10 @@ proptest! {
             segments: (spec.payload.len() > usize::from(size)).then_some(segments),
         };
         let mut header = vnet::encode(offload);
-        prop_assert_eq!(vnet::decode(&header, &mut frame), Ok(Decoded::Plain(offload)));
+        prop_assert_eq!(vnet::decode(&header, &mut frame), Some(Decoded::Plain(offload)));
         // A wrong header length is corrected.
         header[2..4].fill(0);
-        prop_assert_eq!(vnet::decode(&header, &mut frame), Ok(Decoded::Plain(offload)));
+        prop_assert_eq!(vnet::decode(&header, &mut frame), Some(Decoded::Plain(offload)));
     }
 
     #[test]
@@ -435,12 +435,16 @@ fn contradictory_vnet_headers_are_refused() {
         vnet::decode(&header, &mut frame)
     };
     let ecn = with(1, 0x81);
-    assert_eq!(ecn, Ok(Decoded::Plain(cwr_once)), "the ECN bit is no kind");
-    assert!(with(6, 33).is_err(), "the checksum of another header");
-    assert_eq!(with(1, 3), Err(vnet::VnetError::Kind(3)));
-    assert!(with(1, 4).is_err(), "not IPv6");
-    assert!(with(1, 5).is_err(), "not UDP");
-    assert!(with(7, 0xff).is_err(), "checksum beyond the frame");
+    assert_eq!(
+        ecn,
+        Some(Decoded::Plain(cwr_once)),
+        "the ECN bit is no kind"
+    );
+    assert_eq!(with(6, 33), None, "the checksum of another header");
+    assert_eq!(with(1, 3), None);
+    assert_eq!(with(1, 4), None, "not IPv6");
+    assert_eq!(with(1, 5), None, "not UDP");
+    assert_eq!(with(7, 0xff), None, "checksum beyond the frame");
     let short = vnet::decode(&good[..9], &mut frame);
-    assert_eq!(short, Err(vnet::VnetError::Short(9)));
+    assert_eq!(short, None);
 }

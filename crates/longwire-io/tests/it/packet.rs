@@ -9,7 +9,8 @@ use std::time::Duration;
 use longwire_engine::Nanos;
 use longwire_io::net::{self, sysctl};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::packet::{self, PacketPort, PacketTx};
+use longwire_io::port::packet;
+use longwire_io::port::{AnyTx, Port};
 use longwire_io::{PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 
@@ -17,7 +18,7 @@ use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 fn the_shortest_frame_passes_and_shorter_ones_are_refused() {
     let Some(pair) = Pair::new() else { return };
     let (mut port, mut station) = (pair.packet(), pair.station());
-    let push = |tx: &mut PacketTx, bytes: &[u8]| tx.push(TxFrame::whole(bytes, Nanos::ZERO));
+    let push = |tx: &mut AnyTx, bytes: &[u8]| tx.push(TxFrame::whole(bytes, Nanos::ZERO));
     for len in [0, 1, 13] {
         assert_eq!(push(&mut port.tx, &[0; 13][..len]), PushResult::Refused);
     }
@@ -88,7 +89,7 @@ fn ipv6_of_the_kernel_is_silent_until_the_port_is_closed() {
         return skip("no IPv6").unwrap_or(());
     };
     assert_eq!(before, "0");
-    let PacketPort { rx, tx, notes } = pair.packet();
+    let Port { rx, tx, notes, .. } = pair.packet();
     assert_eq!(read().unwrap(), "1");
     assert!(notes.iter().any(|note| note.contains("IPv6")), "{notes:?}");
     drop(rx);

@@ -13,8 +13,7 @@ use std::time::Duration;
 use frames::FrameSpec;
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{self, sysctl};
-use longwire_io::port::Checksum;
-use longwire_io::port::packet::{PacketRx, PacketTx};
+use longwire_io::port::{AnyRx, AnyTx, Checksum};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until, tcp_transfer};
 
@@ -65,7 +64,7 @@ impl Between {
     }
 }
 
-fn pass(rx: &mut PacketRx, tx: &mut PacketTx, look: &mut impl FnMut(&mut Vec<u8>, &mut Offload)) {
+fn pass(rx: &mut AnyRx, tx: &mut AnyTx, look: &mut impl FnMut(&mut Vec<u8>, &mut Offload)) {
     let room = tx.free_slots();
     let mut forward = |f: RxFrame<'_>| {
         let (mut bytes, mut offload) = (f.bytes.to_vec(), f.offload);

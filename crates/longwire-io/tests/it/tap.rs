@@ -12,7 +12,7 @@ use longwire_io::net::interface::Interface;
 use longwire_io::net::{self, NetNamespace, sysctl, tap as persistent};
 use longwire_io::port::offload::{cut, finish_checksum};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::tap::{self, TapPort, TapRx, TapTx};
+use longwire_io::port::{AnyRx, AnyTx, Port, tap};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::namespace;
 use pair::{now, tcp_transfer, without_offloads};
@@ -20,7 +20,7 @@ use pair::{now, tcp_transfer, without_offloads};
 const NAME: &str = "tap0";
 
 /// Creates a TAP port in a separate namespace, with an address.
-fn station(number: u8, options: &OpenOptions) -> Option<(NetNamespace, TapPort)> {
+fn station(number: u8, options: &OpenOptions) -> Option<(NetNamespace, Port)> {
     let place = namespace()?;
     let port = place
         .run(|| {
@@ -51,7 +51,7 @@ fn a_device_is_made_takes_frames_within_bounds_and_vanishes() {
         .run(|| {
             let exists = || net::link_names().unwrap().iter().any(|name| name == NAME);
             assert!(exists());
-            let TapPort { rx, tx, .. } = port;
+            let Port { rx, tx, .. } = port;
             drop(rx);
             assert!(exists());
             drop(tx);
@@ -130,7 +130,7 @@ enum Forward {
     Wire,
 }
 
-fn forward(rx: &mut TapRx, tx: &mut TapTx, how: Forward, largest: &mut usize) {
+fn forward(rx: &mut AnyRx, tx: &mut AnyTx, how: Forward, largest: &mut usize) {
     let mut piece = Vec::new();
     let mut push = |bytes: &[u8], offload| {
         let outgoing = TxFrame {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use longwire_io::RxPort;
 use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
-use longwire_io::port::xdp::{self, XdpPort};
+use longwire_io::port::{Port, xdp};
 use nix::poll::{PollFd, PollFlags, poll};
 use pair::{PORT, Pair, STATION, features, frame, number_of, receive_until, send, until};
 
@@ -66,7 +66,7 @@ fn all_queues_are_received_in_the_order_of_arrival() {
     let got = receive_until(&mut port.rx, |got| got.len() >= 200);
     assert_eq!(used(&got), (0..200).collect::<Vec<u8>>());
     // One descriptor is readable, whichever queue has frames.
-    let poll = |port: &XdpPort| {
+    let poll = |port: &Port| {
         let fd = PollFd::new(port.rx.readable().unwrap(), PollFlags::POLLIN);
         poll(&mut [fd], 100u16).unwrap()
     };
@@ -88,7 +88,7 @@ fn program_and_settings_are_put_back() {
     };
     let before = features();
     for mode in [XdpMode::Native, XdpMode::Generic] {
-        let XdpPort { rx, tx, .. } = pair.xdp(mode);
+        let Port { rx, tx, .. } = pair.xdp(mode);
         assert!(has_program(&pair));
         if mode == XdpMode::Native {
             // The kernel itself disables the feature.

@@ -2,10 +2,8 @@
 //! checks, and a pipe.
 
 mod pipe;
-mod wire;
 
 pub use pipe::{PipeRx, PipeTx, pipe};
-pub use wire::{MemWire, Symbol, WireCounts, WireFrame, WireReceiver, spacing_error};
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -242,58 +240,37 @@ pub struct Source {
     region: Arc<Region>,
     next_place: usize,
     left: u64,
-    timeline: Option<Timeline>,
+    /// Each frame arrives when a wire with this rate has carried the previous one.
+    wire: Serializer,
+    /// Arrival of the next frame, in virtual time.
+    now: Nanos,
     /// Whether frames are lent in place, without reading their bytes.
     lending: bool,
 }
 
-/// Arrivals in virtual time: each frame arrives when a wire with this rate has carried the previous
-/// one.
-#[derive(Debug)]
-struct Timeline {
-    wire: Serializer,
-    now: Nanos,
-}
-
 impl Source {
-    /// Creates a source of `count` frames of `size` bytes from a region of about `area` bytes. Each
-    /// frame is stamped with the time of the call.
-    pub fn new(size: usize, area: usize, count: u64) -> Source {
+    /// Creates a source of `count` frames of `size` bytes from a region of about `area` bytes, with
+    /// the arrivals of a saturated wire at this rate, from time zero on.
+    pub fn paced(size: usize, area: usize, rate: BitRate, count: u64) -> Source {
         Source {
             region: Region::new(size, area),
             next_place: 0,
             left: count,
-            timeline: None,
+            wire: Serializer::new(Some(rate), Framing::NONE),
+            now: Nanos::ZERO,
             lending: false,
-        }
-    }
-
-    /// Like [`Source::new`], with the arrivals of a saturated wire at this rate, from time zero on.
-    pub fn paced(size: usize, area: usize, rate: BitRate, count: u64) -> Source {
-        Source {
-            timeline: Some(Timeline {
-                wire: Serializer::new(Some(rate), Framing::NONE),
-                now: Nanos::ZERO,
-            }),
-            ..Source::new(size, area, count)
         }
     }
 }
 
 impl RxPort for Source {
     #[inline]
-    fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
+    fn receive(&mut self, _now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let frames = self.left.min(max as u64) as usize;
         let len = self.region.size as u32;
         for _ in 0..frames {
-            let arrival = match &mut self.timeline {
-                None => now,
-                Some(timeline) => {
-                    let arrival = timeline.now;
-                    timeline.now = timeline.wire.depart(arrival, len);
-                    arrival
-                }
-            };
+            let arrival = self.now;
+            self.now = self.wire.depart(arrival, len);
             let place = self.next_place;
             if !self.lending {
                 self.region.warm(place + WARM_AHEAD);

@@ -30,7 +30,7 @@ const DECEIVERS: [&str; 1] = ["i40e"];
 ///
 /// # Errors
 /// The driver cannot send frames with an invalid check sequence, or the wire has a different rate.
-pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
+pub(super) fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
     let port = format!("packet:{name}");
     let interface = super::super::settings::find_up(&port, name)?;
     let driver = driver_of(&interface);

@@ -10,7 +10,7 @@ use longwire_testbed::support::{device, namespace, wire};
 use super::super::lock::PortLock;
 use super::launch::{FrameHolder, LEAD};
 use super::tx::PacketTx;
-use super::{OpenOptions, PortError, open, open_sender, open_sockets};
+use super::{OpenOptions, PortError, Purpose, open, open_sockets};
 use crate::net::sysctl;
 use crate::port::options::LaunchMode;
 use crate::port::settings::Settings;
@@ -25,6 +25,7 @@ fn cable() {
 fn options(launch: LaunchMode) -> OpenOptions {
     OpenOptions {
         launch,
+        purpose: Purpose::Send,
         ..OpenOptions::default()
     }
 }
@@ -35,12 +36,13 @@ fn a_device_that_holds_no_frames_is_recognized() {
     namespace.run(cable).expect("a thread");
     let open = |launch| {
         namespace
-            .run(|| open_sender("near", &options(launch)))
+            .run(|| open("near", &options(launch)))
             .expect("a thread")
     };
     for launch in [LaunchMode::Off, LaunchMode::Device] {
-        let (tx, notes) = open(launch).expect("opens");
-        assert_eq!(tx.launch_lead(), None);
+        let port = open(launch).expect("opens");
+        assert_eq!(port.tx.launch_lead(), None);
+        let notes = port.notes;
         assert!(!notes.iter().any(|note| note.contains("held")), "{notes:?}");
     }
     let error = open(LaunchMode::Queue).err().expect("nothing holds frames");

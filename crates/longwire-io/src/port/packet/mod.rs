@@ -24,15 +24,17 @@ use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::lock::{PortLock, ReadMode};
-use super::options::{LaunchMode, OpenOptions};
+use super::one_way::SilentRx;
+use super::options::{LaunchMode, OpenOptions, Purpose};
 use super::settings::{Frames, Settings};
 use super::socket::{Buffer, enlarge, failure, set_option};
 use super::xdp::Sender;
-use super::{OpenPort, PortError};
+use super::{AnyRx, AnyTx, Port, PortError};
 use crate::net::interface::Interface;
 use crate::net::qdisc::qdiscs;
 pub(super) use batch::message;
-pub use checked::{CheckedLine, open_gap};
+pub use checked::CheckedLine;
+use checked::open_gap;
 use launch::{FrameHolder, SocketTimestamps};
 use ring::{Layout, ReceiveRing};
 pub use rx::PacketRx;
@@ -59,59 +61,33 @@ const SEND_BUFFER: usize = 8 * 1024 * 1024;
 /// not fit.
 const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
 
-/// An open port.
-pub type PacketPort = OpenPort<PacketRx, PacketTx>;
-
 /// Opens an interface in the calling thread's network namespace. Requires CAP_NET_RAW there; a user
 /// namespace's suffices.
 ///
 /// # Errors
 /// The interface does not exist, is down or has no Ethernet header, or packet sockets are not
 /// permitted.
-pub fn open(name: &str, options: &OpenOptions) -> Result<PacketPort, PortError> {
+pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let port = format!("packet:{name}");
     let interface = super::settings::find_up(&port, name)?;
+    let receives = options.purpose != Purpose::Send || options.gap_frames.is_some();
     let lock = if options.private {
         PortLock::none()
     } else {
-        PortLock::acquire(&port, &interface, options.purpose, ReadMode::Copies)?
+        let reads = if receives {
+            ReadMode::Copies
+        } else {
+            ReadMode::Nothing
+        };
+        PortLock::acquire(&port, &interface, options.purpose, reads)?
     };
     let mut notes = Vec::new();
-    let (receiving, ring) = open_rx(&port, &interface, options, &mut notes)?;
-    let (tx, settings) = open_sending(&port, &interface, options, lock, &mut notes)?;
-    Ok(PacketPort {
-        rx: PacketRx::new(receiving, ring, port, settings),
-        tx,
-        notes,
-    })
-}
-
-/// Opens only the sending half and returns it with the notes.
-///
-/// # Errors
-/// As for [`open`].
-pub fn open_sender(
-    name: &str,
-    options: &OpenOptions,
-) -> Result<(PacketTx, Vec<String>), PortError> {
-    let port = format!("packet:{name}");
-    let interface = super::settings::find_up(&port, name)?;
-    let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Nothing)?;
-    let mut notes = Vec::new();
-    let (tx, _) = open_sending(&port, &interface, options, lock, &mut notes)?;
-    Ok((tx, notes))
-}
-
-/// Opens the sending half and applies the interface's settings.
-fn open_sending(
-    port: &str,
-    interface: &Interface,
-    options: &OpenOptions,
-    lock: PortLock,
-    notes: &mut Vec<String>,
-) -> Result<(PacketTx, Arc<Settings>), PortError> {
-    let launches = find_launch(port, interface, options.launch, notes)?;
-    let sockets = open_sockets(port, interface, (launches, options.sends_by_xdp), notes)?;
+    let receiving = receives
+        .then(|| open_rx(&port, &interface, options, &mut notes))
+        .transpose()?;
+    let launches = find_launch(&port, &interface, options.launch, &mut notes)?;
+    let sends = (launches, options.sends_by_xdp);
+    let sockets = open_sockets(&port, &interface, sends, &mut notes)?;
     if !interface.running {
         notes.push(format!("{}: no carrier yet", interface.name));
     }
@@ -124,10 +100,23 @@ fn open_sending(
         } else {
             Frames::WireSize
         };
-        Settings::apply(interface, options.quiet, frames, lock, notes)
+        Settings::apply(&interface, options.quiet, frames, lock, &mut notes)
     });
-    let tx = PacketTx::new(sockets, port, interface, Arc::clone(&settings));
-    Ok((tx, settings))
+    let tx = PacketTx::new(sockets, &port, &interface, Arc::clone(&settings));
+    Ok(Port {
+        rx: match receiving {
+            Some((socket, ring)) => {
+                AnyRx::Packet(PacketRx::new(socket, ring, port.clone(), settings))
+            }
+            None => AnyRx::Silent(SilentRx),
+        },
+        tx: match options.gap_frames {
+            Some(rate) => AnyTx::Gap(Box::new(open_gap(name, rate)?)),
+            None => AnyTx::Packet(tx),
+        },
+        name: port,
+        notes,
+    })
 }
 
 /// Opens the sockets, with or without a frame holder.
@@ -142,7 +131,7 @@ fn open_sockets(
         Some(_) => sending_socket(port, interface, &[VNET])?,
     };
     let queued = sending_socket(port, interface, &[VNET])?;
-    let mut timestamps = SocketTimestamps::new();
+    let mut timestamps = Box::new(SocketTimestamps::new());
     if let Some(holder) = launches {
         let launched = timestamps.launch(direct.as_fd(), holder);
         launched.map_err(|e| failure(port, "requesting launch times", e))?;

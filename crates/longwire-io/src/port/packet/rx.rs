@@ -302,7 +302,7 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
         start += removed;
         move_checksum(&mut header, -(removed as i16));
     }
-    let decoded = vnet::decode(&header, contents.get_mut(start..)?).ok()?;
+    let decoded = vnet::decode(&header, contents.get_mut(start..)?)?;
     Some((start..contents.len(), decoded))
 }
 

@@ -48,13 +48,12 @@ pub(super) struct Sockets {
     pub(super) queued: OwnedFd,
     /// AF_XDP, if available.
     pub(super) fast: Option<Sender>,
-    pub(super) timestamps: SocketTimestamps,
+    pub(super) timestamps: Box<SocketTimestamps>,
 }
 
 /// The sending half of `packet:IF`.
 pub struct PacketTx {
-    direct: OwnedFd,
-    queued: OwnedFd,
+    sockets: Sockets,
     port: String,
     interface: String,
     /// MTU of the device, or of its veth peer if smaller: the peer drops longer frames as if it
@@ -63,11 +62,9 @@ pub struct PacketTx {
     peer: Option<PeerMtu>,
     /// Whether the device has dropped the first frame of the batch and no frame has left since.
     stuck: bool,
-    /// Queued frames, which leave before those in `fast`.
+    /// Queued frames, which leave before those in `sockets.fast`.
     batch: Batch,
-    fast: Option<Sender>,
     sampler: Sampler,
-    timestamps: Box<SocketTimestamps>,
     /// Frames sent since the last flush.
     sent: usize,
     losses: PortLosses,
@@ -89,17 +86,14 @@ impl PacketTx {
         // Without a reader, the device's MTU is used.
         let mut peer = PeerMtu::of(interface).unwrap_or(None);
         PacketTx {
-            direct: sockets.direct,
-            queued: sockets.queued,
+            sockets,
             port: port.to_owned(),
             interface: interface.name.clone(),
             mtu: mtu.min(peer.as_mut().and_then(PeerMtu::get).unwrap_or(mtu)),
             peer,
             stuck: false,
             batch: Batch::new(),
-            fast: sockets.fast,
             sampler: Sampler::default(),
-            timestamps: Box::new(sockets.timestamps),
             sent: 0,
             losses: PortLosses::default(),
             onward: None,
@@ -138,7 +132,11 @@ impl PacketTx {
     }
 
     fn read_mtu(&mut self) {
-        if let Ok(answer) = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFMTU) {
+        if let Ok(answer) = ask_interface(
+            self.sockets.direct.as_fd(),
+            &self.interface,
+            libc::SIOCGIFMTU,
+        ) {
             // SAFETY: the kernel has filled in the MTU.
             let mtu = unsafe { answer.ifr_ifru.ifru_mtu };
             self.mtu = usize::try_from(mtu).unwrap_or(self.mtu);
@@ -150,7 +148,11 @@ impl PacketTx {
     /// Returns whether the interface has a carrier. Without one, the kernel accepts frames
     /// indefinitely and sends none.
     fn has_carrier(&self) -> io::Result<bool> {
-        let answer = ask_interface(self.direct.as_fd(), &self.interface, libc::SIOCGIFFLAGS)?;
+        let answer = ask_interface(
+            self.sockets.direct.as_fd(),
+            &self.interface,
+            libc::SIOCGIFFLAGS,
+        )?;
         // SAFETY: the kernel has filled in the flags.
         let flags = unsafe { answer.ifr_ifru.ifru_flags };
         Ok(i32::from(flags) & libc::IFF_RUNNING != 0)
@@ -166,7 +168,10 @@ impl PacketTx {
         if self.batch.ring.free_slots() == 0 || self.fast_waits() {
             return PushResult::Full;
         }
-        let control = self.timestamps.control(frame.release, stamped.is_some());
+        let control = self
+            .sockets
+            .timestamps
+            .control(frame.release, stamped.is_some());
         if !long || self.batch.ring.len() > 0 || !self.send_at_once(frame, control, stamped) {
             self.batch.put(frame.bytes, frame.offload, control, stamped);
         }
@@ -181,7 +186,10 @@ impl PacketTx {
     }
 
     fn fast_waits(&self) -> bool {
-        self.fast.as_ref().is_some_and(|fast| fast.unsent() > 0)
+        self.sockets
+            .fast
+            .as_ref()
+            .is_some_and(|fast| fast.unsent() > 0)
     }
 
     /// Sends a frame in place through the packet socket, while no other frame is queued. Returns
@@ -207,11 +215,17 @@ impl PacketTx {
         control.go_with(&mut message);
         // SAFETY: the message points to two readable pieces and a control message, which live
         // during the call; sending does not write to them.
-        let sent = unsafe { libc::sendmsg(self.direct.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
+        let sent = unsafe {
+            libc::sendmsg(
+                self.sockets.direct.as_raw_fd(),
+                &message,
+                libc::MSG_DONTWAIT,
+            )
+        };
         let left = sent >= 0;
         let dropped = !left && io::Error::last_os_error().raw_os_error() == Some(libc::ENOBUFS);
         if stamped.is_some() && (left || dropped) {
-            self.timestamps.numbered(stamped.filter(|_| left));
+            self.sockets.timestamps.numbered(stamped.filter(|_| left));
         }
         self.sent += usize::from(left);
         left
@@ -221,7 +235,7 @@ impl PacketTx {
     fn send_all(&mut self) -> Result<(), PortError> {
         self.send_batch()?;
         while self.batch.ring.len() == 0
-            && let Some(fast) = &mut self.fast
+            && let Some(fast) = &mut self.sockets.fast
             && fast.unsent() > 0
         {
             let batch = &mut self.batch;
@@ -242,10 +256,10 @@ impl PacketTx {
     /// Sends as many frames of the batch as the kernel accepts.
     fn send_batch(&mut self) -> Result<(), PortError> {
         while self.batch.ring.len() > 0 {
-            match self.batch.ring.send(self.direct.as_fd(), SLOTS) {
+            match self.batch.ring.send(self.sockets.direct.as_fd(), SLOTS) {
                 Ok(sent) => {
                     for release in self.batch.stamped(sent) {
-                        self.timestamps.numbered(Some(release));
+                        self.sockets.timestamps.numbered(Some(release));
                     }
                     self.batch.ring.advance(sent);
                     self.sent += sent;
@@ -283,7 +297,7 @@ impl PacketTx {
     fn go_on_after_drop(&mut self) -> Result<bool, PortError> {
         if self.batch.stamped(1).next().is_some() {
             // The frame already has a number, and will get another.
-            self.timestamps.numbered(None);
+            self.sockets.timestamps.numbered(None);
         }
         let carrier = self
             .has_carrier()
@@ -293,10 +307,10 @@ impl PacketTx {
         }
         if self.batch.first_has_segments() {
             // The queue of a device without a carrier still accepts frames until the flag changes.
-            if !ethtool::has_carrier(self.direct.as_fd(), &self.interface).unwrap_or(true) {
+            if !ethtool::has_carrier(self.sockets.direct.as_fd(), &self.interface).unwrap_or(true) {
                 return Ok(self.lose_without_carrier());
             }
-            match self.batch.ring.send(self.queued.as_fd(), 1) {
+            match self.batch.ring.send(self.sockets.queued.as_fd(), 1) {
                 Ok(_) => {
                     self.batch.ring.advance(1);
                     self.sent += 1;
@@ -351,7 +365,7 @@ impl TxPort for PacketTx {
             return stopped;
         }
         let stamped = self.sampler.next().then_some(frame.release);
-        let pushed = match &mut self.fast {
+        let pushed = match &mut self.sockets.fast {
             Some(fast)
                 if frame.offload.segments.is_none() && frame.bytes.len() <= fast.frame_max() =>
             {
@@ -375,12 +389,12 @@ impl TxPort for PacketTx {
     }
 
     fn free_slots(&self) -> usize {
-        let fast = self.fast.as_ref().map_or(SLOTS, Sender::free_slots);
+        let fast = self.sockets.fast.as_ref().map_or(SLOTS, Sender::free_slots);
         self.batch.ring.free_slots().min(fast)
     }
 
     fn unsent(&self) -> usize {
-        self.batch.ring.len() + self.fast.as_ref().map_or(0, Sender::unsent)
+        self.batch.ring.len() + self.sockets.fast.as_ref().map_or(0, Sender::unsent)
     }
 
     fn sample_every(&mut self, every: u32) -> Option<StampedBy> {
@@ -388,18 +402,21 @@ impl TxPort for PacketTx {
         if every == 0 {
             return None;
         }
-        let by = self.timestamps.stamp(self.direct.as_fd(), &self.interface);
+        let by = self
+            .sockets
+            .timestamps
+            .stamp(self.sockets.direct.as_fd(), &self.interface);
         if by == Some(StampedBy::Device) && self.flush_fast() {
-            self.fast = None;
+            self.sockets.fast = None;
         }
         by
     }
 
     fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
-        if let Some(fast) = &mut self.fast {
+        if let Some(fast) = &mut self.sockets.fast {
             fast.sampled(take);
         }
-        self.timestamps.drain(take);
+        self.sockets.timestamps.drain(take);
     }
 
     fn takes_offload(&self) -> bool {
@@ -407,14 +424,16 @@ impl TxPort for PacketTx {
     }
 
     fn launch_lead(&self) -> Option<Nanos> {
-        self.timestamps.lead()
+        self.sockets.timestamps.lead()
     }
 
     fn losses(&mut self) -> PortLosses {
         let onward = self.onward.as_ref().map(|onward| onward());
         let onward = onward.unwrap_or_default();
         PortLosses {
-            send_failed: self.losses.send_failed + self.timestamps.missed() + onward.send_failed,
+            send_failed: self.losses.send_failed
+                + self.sockets.timestamps.missed()
+                + onward.send_failed,
             no_carrier: self.losses.no_carrier
                 + onward.no_carrier
                 + self.carrier.as_ref().map_or(0, Carrier::lost),

@@ -13,8 +13,8 @@ use longwire_engine::Nanos;
 use super::carrier::{Carrier, SwitchCarrier};
 use super::options::OpenOptions;
 use super::{
-    OpenPort, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame,
-    TxPort, vnet,
+    AnyRx, AnyTx, Port, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame,
+    RxPort, TxFrame, TxPort, vnet,
 };
 use device::{Device, Drops, failed};
 use vnet::Decoded;
@@ -29,34 +29,32 @@ const FRAME_MIN: usize = 14;
 /// caller reads the clock.
 const ROOM: usize = 64;
 
-/// An open port.
-pub type TapPort = OpenPort<TapRx, TapTx>;
-
 /// Opens the TAP device `name` in the calling thread's network namespace. A missing device is
 /// created, and removed when both halves are dropped.
 ///
 /// # Errors
 /// TAP devices are not permitted, or the name belongs to another kind of device.
-pub fn open(name: &str, options: &OpenOptions) -> Result<TapPort, PortError> {
+pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let mut notes = Vec::new();
     let device = Arc::new(Device::open(name, options, &mut notes)?);
     let opened = device.drops();
-    Ok(TapPort {
-        rx: TapRx {
+    Ok(Port {
+        name: format!("tap:{name}"),
+        rx: AnyRx::Tap(TapRx {
             device: Arc::clone(&device),
             buffer: vec![0; vnet::LEN + FRAME_MAX].into_boxed_slice(),
             opened,
             last: Nanos::ZERO,
             own: PortLosses::default(),
-        },
-        tx: TapTx {
+        }),
+        tx: AnyTx::Tap(TapTx {
             device,
             opened,
             offloads: options.offloads,
             sent: 0,
             gone: None,
             carrier: None,
-        },
+        }),
         notes,
     })
 }
@@ -109,7 +107,7 @@ impl RxPort for TapRx {
             }
             let (header, bytes) = self.buffer[..len].split_at_mut(vnet::LEN.min(len));
             // The kernel passes tunnelled super-packets only on request.
-            let Ok(Decoded::Plain(offload)) = vnet::decode(header, bytes) else {
+            let Some(Decoded::Plain(offload)) = vnet::decode(header, bytes) else {
                 self.own.unusable += 1;
                 continue;
             };

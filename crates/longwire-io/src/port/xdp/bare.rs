@@ -3,10 +3,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use super::super::socket::failure;
 use super::super::{PortError, settings};
-use super::socket::{PAGE, SendRings, SocketFailure, Umem, UnboundSocket, kick};
+use super::socket::{PAGE, Queue, SendRings, SocketFailure, Umem, kick};
 
 /// Entries in the transmit ring, and maximum frames per burst.
 const FRAMES: u32 = 512;
@@ -17,7 +18,7 @@ const PLACE: u64 = 64;
 pub struct BareXdp {
     // Must be unmapped before the socket is closed.
     sending: SendRings,
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     _umem: Umem,
     len: u32,
     /// Frames in the ring that are not yet completed.
@@ -42,13 +43,11 @@ impl BareXdp {
             Some(chunk) => chunk.copy_from_slice(frame),
             None => return Err(("placing the frame", io::ErrorKind::InvalidInput.into())),
         }
-        let (socket, sending) = UnboundSocket::with_memory(&umem, 64, FRAMES)?;
-        socket
-            .bind(interface, 0, false, None)
-            .map_err(|e| ("binding to a queue", e))?;
+        let (queue, sending) = Queue::with_memory(&umem, 64, FRAMES)?;
+        queue.bind(interface, 0, false, None)?;
         Ok(BareXdp {
             sending,
-            socket: socket.socket,
+            socket: queue.socket,
             _umem: umem,
             len: frame.len() as u32,
             on_the_way: 0,

@@ -12,32 +12,28 @@ mod sender;
 mod socket;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::lock::{PortLock, ReadMode};
 use super::options::{OpenOptions, XdpMode};
 use super::settings::{Frames, Settings};
 use super::socket::failure;
-use super::{OpenPort, PortError};
+use super::{AnyRx, AnyTx, Port, PortError};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 pub use bare::BareXdp;
 use program::{Place, Program};
-use rx::Queue;
 pub use rx::XdpRx;
 pub(crate) use sender::Sender;
 use sender::TX_FRAMES;
 pub use sender::XdpTx;
-use socket::{SendRings, SocketFailure, Umem, UnboundSocket};
+use socket::{Queue, SocketFailure, Umem};
 
 /// Default memory for received frames, in bytes.
 const RING_BYTES: usize = 4 * 1024 * 1024;
 /// Minimum and maximum number of received frames per queue.
 const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
-
-/// An open port.
-pub type XdpPort = OpenPort<XdpRx, XdpTx>;
 
 /// Resources shared by both halves.
 pub(super) struct AttachedProgram {
@@ -54,7 +50,7 @@ pub(super) struct AttachedProgram {
 /// # Errors
 /// The interface does not exist, is down, has no Ethernet header, has frames that are too long, or
 /// already has an XDP program; or AF_XDP is not permitted.
-pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
+pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
     let port = format!("xdp:{name}");
     let interface = super::settings::find_up(&port, name)?;
     let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Frames)?;
@@ -81,10 +77,10 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
         rx_frames: floor_power_of_two(rx_frames.clamp(*RX_FRAMES.start(), *RX_FRAMES.end())),
         chunk,
     };
-    let opened = plan.open(place, &mut notes)?;
-    for (queue, opened) in opened.queues.iter().enumerate() {
+    let (queues, umem, sender) = plan.open(place, &mut notes)?;
+    for (number, queue) in queues.iter().enumerate() {
         program
-            .enter(queue as u32, opened.socket.as_fd())
+            .enter(number as u32, queue.socket.as_fd())
             .map_err(|e| failure(&port, "adding a socket to the map", e))?;
     }
     // Frames in the driver are not merged yet, and a veth device segments its peer's
@@ -100,7 +96,14 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<XdpPort, PortError> {
         _program: program,
         _settings: settings,
     });
-    opened.finish(&port, attachment, frame_max, notes)
+    let rx = XdpRx::new(queues, umem, Arc::clone(&attachment), frame_max)
+        .map_err(|e| failure(&port, "watching the queues", e))?;
+    Ok(Port {
+        name: port,
+        rx: AnyRx::Xdp(rx),
+        tx: AnyTx::Xdp(XdpTx::new(sender, attachment, frame_max)),
+        notes,
+    })
 }
 
 fn floor_power_of_two(number: usize) -> usize {
@@ -163,28 +166,22 @@ struct Plan<'a> {
     chunk: usize,
 }
 
-struct OpenSockets {
-    queues: Vec<Queue>,
-    umem: Arc<Umem>,
-    sending: SendRings,
-    tx_chunks: Vec<u64>,
-    /// Whether the kernel copies frames into and out of the memory.
-    copies: bool,
-}
-
 impl Plan<'_> {
-    /// Creates the UMEM and binds one socket per queue.
-    fn open(&self, place: Place, notes: &mut Vec<String>) -> Result<OpenSockets, PortError> {
+    /// Creates the UMEM, binds one socket per queue, and divides the chunks among the queues and
+    /// the sending half.
+    fn open(
+        &self,
+        place: Place,
+        notes: &mut Vec<String>,
+    ) -> Result<(Vec<Queue>, Arc<Umem>, Sender), PortError> {
         let rx_chunks = self.rx_frames * self.queues as usize;
         let umem = Umem::new(self.chunk, rx_chunks + TX_FRAMES)
             .map_err(|e| failure(self.port, "allocating frame memory", e))?;
         let umem = Arc::new(umem);
-        let (first, sending) =
-            UnboundSocket::with_memory(&umem, self.rx_frames as u32, TX_FRAMES as u32)
-                .map_err(|step| self.explain(step))?;
-        let zero_copy = self
-            .bind_first(&first, place)
-            .map_err(|e| self.explain(("binding to a queue", e)))?;
+        let explained = |step| self.explain(step);
+        let (first, sending) = Queue::with_memory(&umem, self.rx_frames as u32, TX_FRAMES as u32)
+            .map_err(explained)?;
+        let zero_copy = self.bind_first(&first, place).map_err(explained)?;
         notes.push(format!(
             "{}: XDP program in the {}, frames {}",
             self.interface.name,
@@ -198,64 +195,35 @@ impl Plan<'_> {
                 "copied once by the kernel"
             }
         ));
-        let mut bound = vec![first];
-        for queue in 1..self.queues {
-            let next = self
-                .bind_next(queue, bound[0].socket.as_fd())
-                .map_err(|step| self.explain(step))?;
-            bound.push(next);
+        let mut queues = vec![first];
+        for number in 1..self.queues {
+            let next = Queue::sharing(self.rx_frames as u32).map_err(explained)?;
+            let shared = Some(queues[0].socket.as_fd());
+            next.bind(self.interface.index, number, false, shared)
+                .map_err(explained)?;
+            queues.push(next);
         }
-        let mut opened = self.divide(umem, bound, sending);
-        opened.copies = !zero_copy;
-        Ok(opened)
-    }
-
-    /// Binds another queue's socket, sharing the first one's memory.
-    fn bind_next(&self, queue: u32, first: BorrowedFd<'_>) -> Result<UnboundSocket, SocketFailure> {
-        let next = UnboundSocket::sharing(self.rx_frames as u32)?;
-        next.bind(self.interface.index, queue, false, Some(first))
-            .map_err(|e| ("binding to a queue", e))?;
-        Ok(next)
+        let mut chunks = (0..rx_chunks + TX_FRAMES).map(|number| umem.address(number));
+        for queue in &mut queues {
+            for chunk in chunks.by_ref().take(self.rx_frames) {
+                queue.fill.put(chunk);
+            }
+            queue.fill.submit();
+        }
+        let free = chunks.collect();
+        let socket = Arc::clone(&queues[0].socket);
+        let sender = Sender::new(socket, sending, Arc::clone(&umem), free, !zero_copy);
+        Ok((queues, umem, sender))
     }
 
     /// Binds in zero-copy mode if the device supports it, otherwise in copy mode.
-    fn bind_first(&self, first: &UnboundSocket, place: Place) -> io::Result<bool> {
+    fn bind_first(&self, first: &Queue, place: Place) -> Result<bool, SocketFailure> {
         if place == Place::Native
             && let Ok(zero_copy) = first.bind(self.interface.index, 0, true, None)
         {
             return Ok(zero_copy);
         }
         first.bind(self.interface.index, 0, false, None)
-    }
-
-    /// Assigns chunks to every queue, and the remaining chunks to the sending half.
-    fn divide(
-        &self,
-        umem: Arc<Umem>,
-        bound: Vec<UnboundSocket>,
-        sending: SendRings,
-    ) -> OpenSockets {
-        let mut chunks = 0..self.rx_frames * bound.len() + TX_FRAMES;
-        let mut queues = Vec::new();
-        for unbound in bound {
-            let mut fill = unbound.fill;
-            for number in chunks.by_ref().take(self.rx_frames) {
-                fill.put(umem.address(number));
-            }
-            fill.submit();
-            queues.push(Queue {
-                socket: Arc::new(unbound.socket),
-                fill,
-                receive: unbound.receive,
-            });
-        }
-        OpenSockets {
-            queues,
-            tx_chunks: chunks.map(|number| umem.address(number)).collect(),
-            umem,
-            sending,
-            copies: true,
-        }
     }
 
     fn explain(&self, (action, error): SocketFailure) -> PortError {
@@ -271,27 +239,5 @@ impl Plan<'_> {
             _ => return failure(self.port, action, error),
         };
         PortError::unsupported(self.port, reason)
-    }
-}
-
-impl OpenSockets {
-    fn finish(
-        self,
-        port: &str,
-        attachment: Arc<AttachedProgram>,
-        frame_max: usize,
-        notes: Vec<String>,
-    ) -> Result<XdpPort, PortError> {
-        let sender = Sender::new(
-            Arc::clone(&self.queues[0].socket),
-            self.sending,
-            Arc::clone(&self.umem),
-            self.tx_chunks,
-            self.copies,
-        );
-        let tx = XdpTx::new(sender, Arc::clone(&attachment), frame_max);
-        let rx = XdpRx::new(self.queues, self.umem, attachment, frame_max)
-            .map_err(|e| failure(port, "watching the queues", e))?;
-        Ok(XdpPort { rx, tx, notes })
     }
 }

@@ -13,8 +13,7 @@ use super::super::socket::{AliveChecks, failure, get_option, pending_error};
 use super::super::{PortError, PortLosses, ReceiveResult, Received, RxFrame, RxPort};
 use super::AttachedProgram;
 use super::program::STAMP_LEN;
-use super::rings::{Consumer, Producer};
-use super::socket::Umem;
+use super::socket::{Queue, Umem};
 
 /// Maximum number of frames before chunks return to the kernel.
 const SETTLE_EVERY: usize = 64;
@@ -22,13 +21,6 @@ const SETTLE_EVERY: usize = 64;
 /// program wrote the bytes before the frame.
 const OLDEST: u64 = 10_000_000_000;
 const NEWEST: u64 = 1_000_000;
-
-/// One receive queue.
-pub(super) struct Queue {
-    pub(super) socket: Arc<OwnedFd>,
-    pub(super) fill: Producer<u64>,
-    pub(super) receive: Consumer<libc::xdp_desc>,
-}
 
 impl Queue {
     /// Returns an address's chunk to the kernel.

@@ -21,7 +21,7 @@ use nix::time::ClockId;
 
 use super::AttachedProgram;
 use super::rings::{Consumer, Producer};
-use super::socket::{PAGE, SendRings, SocketFailure, Umem, UnboundSocket, kick};
+use super::socket::{PAGE, Queue, SendRings, SocketFailure, Umem, kick};
 use crate::clock::ahead_of_monotonic;
 use crate::net::interface::Interface;
 use crate::port::carrier::Carrier;
@@ -77,13 +77,16 @@ impl Sender {
         let chunk = frame_max.next_power_of_two().clamp(PAGE / 2, PAGE);
         let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("allocating frame memory", e))?;
         // Without a program, the receive ring is unused; a small one costs little.
-        let (socket, sending) = UnboundSocket::with_memory(&umem, 64, TX_FRAMES as u32)?;
-        socket
-            .bind(interface.index, 0, false, None)
-            .map_err(|e| ("binding to a queue", e))?;
+        let (queue, sending) = Queue::with_memory(&umem, 64, TX_FRAMES as u32)?;
+        queue.bind(interface.index, 0, false, None)?;
         let free = (0..TX_FRAMES).map(|number| umem.address(number)).collect();
-        let socket = Arc::new(socket.socket);
-        Ok(Sender::new(socket, sending, Arc::new(umem), free, true))
+        Ok(Sender::new(
+            queue.socket,
+            sending,
+            Arc::new(umem),
+            free,
+            true,
+        ))
     }
 
     /// Returns the maximum length of a frame that fits in a chunk.

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,9 +27,9 @@ const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 /// Bytes of frames in transit to the driver, if the device copies them.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
-/// A socket with its rings, not yet bound.
-pub(super) struct UnboundSocket {
-    pub(super) socket: OwnedFd,
+/// A receive queue's socket with its rings.
+pub(super) struct Queue {
+    pub(super) socket: Arc<OwnedFd>,
     pub(super) fill: Producer<u64>,
     pub(super) receive: Consumer<libc::xdp_desc>,
 }
@@ -44,13 +45,13 @@ pub(super) struct SendRings {
 /// Failure to create a socket: the failed action and the error.
 pub(super) type SocketFailure = (&'static str, io::Error);
 
-impl UnboundSocket {
+impl Queue {
     /// Creates a socket that receives and sends, and registers the memory.
     pub(super) fn with_memory(
         umem: &Umem,
         rx_frames: u32,
         tx_frames: u32,
-    ) -> Result<(UnboundSocket, SendRings), SocketFailure> {
+    ) -> Result<(Queue, SendRings), SocketFailure> {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
         let fd = socket.as_fd();
         raise_memlock();
@@ -64,11 +65,11 @@ impl UnboundSocket {
             register(0).map_err(|e| ("registering frame memory", e))?;
         }
         let sending = SendRings::new(fd, tx_frames, metadata).map_err(|e| ("making a ring", e))?;
-        Ok((UnboundSocket::new(socket, rx_frames)?, sending))
+        Ok((Queue::new(socket, rx_frames)?, sending))
     }
 
     /// Creates a receive-only socket that shares another socket's memory.
-    pub(super) fn sharing(rx_frames: u32) -> Result<UnboundSocket, SocketFailure> {
+    pub(super) fn sharing(rx_frames: u32) -> Result<Queue, SocketFailure> {
         let socket = xdp_socket().map_err(|e| ("opening an AF_XDP socket", e))?;
         // The kernel requires a completion ring but does not use it.
         let size: u32 = 64;
@@ -79,10 +80,10 @@ impl UnboundSocket {
             &size,
         )
         .map_err(|e| ("making a ring", e))?;
-        UnboundSocket::new(socket, rx_frames)
+        Queue::new(socket, rx_frames)
     }
 
-    fn new(socket: OwnedFd, frames: u32) -> Result<UnboundSocket, SocketFailure> {
+    fn new(socket: OwnedFd, frames: u32) -> Result<Queue, SocketFailure> {
         let fd = socket.as_fd();
         // `Queue::give_back` explains the factor of two.
         let fill_size = 2 * frames;
@@ -96,8 +97,8 @@ impl UnboundSocket {
             Ok((Producer::new(fill), Consumer::new(receive)))
         };
         let (fill, receive) = rings().map_err(|e| ("making a ring", e))?;
-        Ok(UnboundSocket {
-            socket,
+        Ok(Queue {
+            socket: Arc::new(socket),
             fill,
             receive,
         })
@@ -111,7 +112,8 @@ impl UnboundSocket {
         queue: u32,
         zero_copy: bool,
         shared: Option<BorrowedFd<'_>>,
-    ) -> io::Result<bool> {
+    ) -> Result<bool, SocketFailure> {
+        let failed = |error| ("binding to a queue", error);
         let flags = match (shared, zero_copy) {
             (Some(_), _) => libc::XDP_SHARED_UMEM,
             (None, true) => libc::XDP_ZEROCOPY | libc::XDP_USE_NEED_WAKEUP,
@@ -136,9 +138,9 @@ impl UnboundSocket {
                 )
             };
             match Errno::result(result) {
-                Ok(_) => return is_zero_copy(self.socket.as_fd()),
+                Ok(_) => return is_zero_copy(self.socket.as_fd()).map_err(failed),
                 Err(Errno::EBUSY) if start.elapsed() <= BUSY_FOR => thread::sleep(BUSY_PAUSE),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(failed(error.into())),
             }
         }
     }

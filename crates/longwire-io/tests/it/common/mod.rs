@@ -4,3 +4,4 @@
 pub mod contract;
 pub mod frames;
 pub mod pair;
+pub mod wire;

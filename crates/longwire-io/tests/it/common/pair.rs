@@ -11,9 +11,9 @@ use longwire_io::net::ethtool::{Ethtool, Features};
 use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_io::port::options::{OpenOptions, Purpose, XdpMode};
-use longwire_io::port::packet::{self, PacketPort};
+use longwire_io::port::packet;
 use longwire_io::port::registry::{self, Port};
-use longwire_io::port::xdp::{self, XdpPort};
+use longwire_io::port::xdp;
 use longwire_io::{Offload, PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{device, namespace, skip, wire};
 
@@ -61,13 +61,13 @@ impl Pair {
     }
 
     /// Opens `packet:IF` in the port's namespace.
-    pub fn packet(&self) -> PacketPort {
+    pub fn packet(&self) -> Port {
         let opened = self.in_port(|| packet::open(PORT, &OpenOptions::default()));
         opened.unwrap()
     }
 
     /// Opens `xdp:IF` in the port's namespace.
-    pub fn xdp(&self, xdp_mode: XdpMode) -> XdpPort {
+    pub fn xdp(&self, xdp_mode: XdpMode) -> Port {
         let options = OpenOptions {
             xdp_mode,
             ..OpenOptions::default()
@@ -76,7 +76,7 @@ impl Pair {
     }
 
     /// Opens `packet:IF` in the station's namespace.
-    pub fn station(&self) -> PacketPort {
+    pub fn station(&self) -> Port {
         let opened = self.in_station(|| packet::open(STATION, &OpenOptions::default()));
         opened.unwrap()
     }
