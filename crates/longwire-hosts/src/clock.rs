@@ -1,8 +1,8 @@
 //! A host's clocks.
 
 use longwire_engine::Nanos;
-use longwire_runtime::clock::monotonic_now;
-use nix::time::{ClockId, clock_gettime};
+use longwire_io::clock::{monotonic_now, read_clock};
+use nix::time::ClockId;
 
 /// Minimum step of the wall clock relative to the monotonic clock, in nanoseconds. Smaller changes
 /// are kernel adjustments, at most 500 ppm.
@@ -75,21 +75,14 @@ impl ClockShift {
     /// Reads both clocks.
     pub fn now(&self) -> Stamp {
         let monotonic = monotonic_now();
-        let wall = wall_now();
+        let wall = read_clock(ClockId::CLOCK_REALTIME);
         let step = self.step.filter(|(at, _)| monotonic >= *at);
         let shift = self.from_start + step.map_or(0, |(_, by)| by);
         Stamp {
             monotonic,
-            wall: Nanos::from_nanos(wall.as_nanos().wrapping_add_signed(shift)),
+            wall: Nanos::from_nanos(wall.wrapping_add_signed(shift)),
         }
     }
-}
-
-fn wall_now() -> Nanos {
-    // Linux always provides this clock.
-    clock_gettime(ClockId::CLOCK_REALTIME).map_or(Nanos::ZERO, |time| {
-        Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-    })
 }
 
 #[cfg(test)]

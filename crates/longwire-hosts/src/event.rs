@@ -27,29 +27,24 @@ impl fmt::Display for PeerEvent {
     /// Formats the predicate of a sentence about the host.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = |by: i64| by as f64 / 1e6;
-        out.write_str(match self {
+        let text = match self {
             PeerEvent::Connected { restarted: false } => "is connected",
             PeerEvent::Connected { restarted: true } => {
                 "was restarted: its links start in their initial state"
             }
             PeerEvent::Silent => "is not responding: links drop frames to its ports (port_lost)",
             PeerEvent::OtherNetwork => "has a different file, seed or scenario, and is ignored",
-            PeerEvent::ClockSet(by) => {
-                let by = millis(*by);
-                return write!(
-                    out,
-                    "stepped its wall clock by {by:+.3} ms; frames are not affected"
-                );
-            }
-            PeerEvent::ClockJumped(by) => {
-                let by = millis(*by);
-                return write!(
-                    out,
-                    "jumped by {by:+.3} ms on its monotonic clock; frames released around then \
-                     were mistimed"
-                );
-            }
-        })
+            PeerEvent::ClockSet(by) => &format!(
+                "stepped its wall clock by {:+.3} ms; frames are not affected",
+                millis(*by)
+            ),
+            PeerEvent::ClockJumped(by) => &format!(
+                "jumped by {:+.3} ms on its monotonic clock; frames released around then were \
+                 mistimed",
+                millis(*by)
+            ),
+        };
+        out.write_str(text)
     }
 }
 

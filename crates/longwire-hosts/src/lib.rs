@@ -34,7 +34,7 @@ pub use clock::{ClockShift, Stamp};
 pub use event::{PeerEvent, waiting};
 pub use key::{Key, KeyError};
 pub use offset::OffsetEstimator;
-pub use peer::{Identity, InboundFrame, Peer, Rejection};
+pub use peer::{Identity, Peer, Rejection};
 pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError, TransportSetup};
 
 /// BLAKE2s-256 digest of a network, by which hosts verify that they run the same network.

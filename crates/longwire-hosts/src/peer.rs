@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 
 use longwire_engine::Nanos;
+use longwire_packet::bridge::PortIndex;
+use longwire_runtime::deciding::RemoteFrame;
 use longwire_runtime::report::PeerReport;
 
 use crate::clock::{Stamp, WallClockWatch};
@@ -13,7 +15,7 @@ use crate::key::Key;
 use crate::offset::OffsetEstimator;
 use crate::resend::{MissingBatches, ResendTimes, SentBatches, whole};
 use crate::session::{
-    AnsweredHandshakes, BegunHandshakes, FirstMessage, Handshake, SealError, Session,
+    AnsweredHandshakes, BegunHandshakes, FirstMessage, Handshake, Session,
 };
 use crate::wire::{
     BATCH_LEN, FRAGMENT_HEAD_LEN, FRAME_HEAD_LEN, FragmentHead, FrameHead, HEADER_LEN,
@@ -65,26 +67,11 @@ pub enum Rejection {
     Replayed,
 }
 
-/// A frame from another host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InboundFrame<'a> {
-    /// The output port.
-    pub port: u16,
-    /// The release queue: the number of the last link.
-    pub line: u32,
-    /// Release on this host's clock; the current time for a late frame.
-    pub release: Nanos,
-    /// Whether the frame arrived after its release.
-    pub is_late: bool,
-    /// The contents.
-    pub bytes: &'a [u8],
-}
-
 /// Sends a datagram to the other host.
 type SendTo<'a> = &'a mut dyn FnMut(&[u8]);
 
 /// Takes a frame from the other host.
-type TakeFrame<'a> = &'a mut dyn FnMut(InboundFrame<'_>);
+type TakeFrame<'a> = &'a mut dyn FnMut(RemoteFrame<'_>);
 
 /// The protocol with one other host.
 pub struct Peer {
@@ -132,7 +119,7 @@ pub struct Peer {
 #[derive(Default)]
 struct OtherInstance {
     offset: OffsetEstimator,
-    epoch: Option<(Nanos, Nanos)>,
+    epoch: Option<Stamp>,
     wall: WallClockWatch,
     sent: SentBatches,
     missing: MissingBatches,
@@ -200,11 +187,14 @@ impl Peer {
 
     /// Returns the epoch known to the other host, on this host's monotonic clock and the other's
     /// wall clock; `None` until both are known, or if the epoch precedes this host's clock.
-    pub fn epoch(&self, now: Nanos) -> Option<(Nanos, Nanos)> {
-        let (monotonic, wall) = self.other.epoch?;
+    pub fn epoch(&self, now: Nanos) -> Option<Stamp> {
+        let Stamp { monotonic, wall } = self.other.epoch?;
         let offset = self.other.offset.at(now)?;
         let ours = monotonic.as_nanos().checked_add_signed(offset)?;
-        Some((Nanos::from_nanos(ours), wall))
+        Some(Stamp {
+            monotonic: Nanos::from_nanos(ours),
+            wall,
+        })
     }
 
     /// Returns the current report.
@@ -248,14 +238,11 @@ impl Peer {
 
     /// Sends due handshakes and pings, and detects silence. `epoch` is the run's, if known. Returns
     /// the time of the next call.
-    pub fn poll(&mut self, now: Stamp, epoch: Option<(Nanos, Nanos)>, send: SendTo<'_>) -> Nanos {
+    pub fn poll(&mut self, now: Stamp, epoch: Option<Stamp>, send: SendTo<'_>) -> Nanos {
         let at = now.monotonic;
         let silent = at.saturating_sub(self.heard_at) > SILENCE_MAX;
         if silent && self.is_connected {
-            self.unconfirmed = self.report.frames_sent - self.sent_when_heard;
-            self.disconnect();
-            self.report.outages += 1;
-            self.events.push_back(PeerEvent::Silent);
+            self.lose_contact();
         }
         let begins = self.own.index < self.index && (self.session.is_none() || silent);
         if begins && at >= self.handshake_at {
@@ -277,8 +264,7 @@ impl Peer {
                 let every = if is_ready { PING_EVERY } else { PING_FIRST };
                 self.ping_at = at.saturating_add(every);
                 let ping = Ping {
-                    sent: at,
-                    wall: now.wall,
+                    sent: now,
                     is_ready,
                     epoch,
                     frames_before: self.frames_before,
@@ -315,6 +301,13 @@ impl Peer {
             }
         }
         self.other.sent.trim(now);
+    }
+
+    fn lose_contact(&mut self) {
+        self.unconfirmed = self.report.frames_sent - self.sent_when_heard;
+        self.disconnect();
+        self.report.outages += 1;
+        self.events.push_back(PeerEvent::Silent);
     }
 
     fn disconnect(&mut self) {
@@ -507,14 +500,13 @@ impl Peer {
             && before.instance != theirs.instance
         {
             if self.is_connected {
-                self.unconfirmed = self.report.frames_sent - self.sent_when_heard;
-                self.report.outages += 1;
-                self.events.push_back(PeerEvent::Silent);
+                self.lose_contact();
             }
             self.disconnect();
             self.has_restarted = true;
             self.answered.retire(before.instance);
-            self.forget_instance();
+            self.report.frames_unconfirmed += std::mem::take(&mut self.unconfirmed);
+            self.report.frames_lost += std::mem::take(&mut self.other).lost();
         }
         self.session_before = self.session.replace(session);
         self.pending.clear();
@@ -524,11 +516,6 @@ impl Peer {
         self.ping_at = now.monotonic;
         self.batch.clear();
         self.frames_before = self.other.frames_begun;
-    }
-
-    fn forget_instance(&mut self) {
-        self.report.frames_unconfirmed += std::mem::take(&mut self.unconfirmed);
-        self.report.frames_lost += std::mem::take(&mut self.other).lost();
     }
 
     fn open(
@@ -558,13 +545,9 @@ impl Peer {
         records: &mut Vec<u8>,
     ) -> Result<(), Rejection> {
         let current = self.session.as_mut();
-        let opened = current.map_or(Err(SealError::Unknown), |session| {
-            session.open(datagram, records)
-        });
-        match opened {
-            Ok(()) => return Ok(()),
-            Err(SealError::Replayed) => return Err(Rejection::Replayed),
-            Err(SealError::Unknown | SealError::Forged) => {}
+        match current.map(|session| session.open(datagram, records)) {
+            None | Some(Err(Rejection::Foreign)) => {}
+            Some(opened) => return opened,
         }
         let mut pending = self.pending.iter_mut();
         let used = pending.position(|(session, _)| session.open(datagram, records).is_ok());
@@ -651,7 +634,7 @@ impl Peer {
     fn pinged(&mut self, now: Stamp, ping: &Ping, send: SendTo<'_>) {
         let mut records = Vec::new();
         records.u8(RECORD_PONG);
-        records.time(ping.sent);
+        records.time(ping.sent.monotonic);
         records.time(now.monotonic);
         records.time(now.monotonic);
         self.send_records(&records, send);
@@ -659,11 +642,7 @@ impl Peer {
         self.other.epoch = ping.epoch.or(self.other.epoch);
         let before = whole(ping.frames_before, self.other.expected);
         self.other.expected = self.other.expected.max(before);
-        let stamp = Stamp {
-            monotonic: ping.sent,
-            wall: ping.wall,
-        };
-        let step = self.other.wall.step(stamp);
+        let step = self.other.wall.step(ping.sent);
         self.events.extend(step.map(PeerEvent::ClockSet));
         self.connect(now.monotonic);
     }
@@ -706,8 +685,8 @@ impl Peer {
             let late = spare.unsigned_abs();
             self.report.late_max_ns = self.report.late_max_ns.max(late);
         }
-        take(InboundFrame {
-            port: head.port,
+        take(RemoteFrame {
+            port: PortIndex(head.port),
             line: head.line,
             release: Nanos::from_nanos(release).max(now.monotonic),
             is_late,

@@ -24,14 +24,14 @@ pub type HandshakeName = [u8; NAME_LEN];
 
 /// A handshake that awaits its response.
 pub struct Handshake {
-    state: Box<HandshakeState>,
+    state: HandshakeState,
     name: HandshakeName,
 }
 
 /// The initial message of a handshake, from a host that has the key. Reading it takes no X25519
 /// operation; responding takes two.
 pub struct FirstMessage {
-    state: Box<HandshakeState>,
+    state: HandshakeState,
     name: HandshakeName,
     /// The other host's introduction.
     pub theirs: Introduction,
@@ -46,17 +46,6 @@ pub struct Session {
     window: ReplayWindow,
 }
 
-/// Failure to open a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SealError {
-    /// The datagram belongs to a different session, or to none.
-    Unknown,
-    /// A duplicate, or too old.
-    Replayed,
-    /// The sender lacks the key, or the datagram was modified.
-    Forged,
-}
-
 fn builder(key: &Key) -> Option<Builder<'_>> {
     let builder = Builder::with_resolver(PATTERN.parse().ok()?, Box::new(Primitives));
     builder.psk(0, key.bytes()).ok()?.prologue(PROLOGUE).ok()
@@ -68,14 +57,10 @@ impl Handshake {
         let mut state = builder(key)?.build_initiator().ok()?;
         let datagram = message(&mut state, &[KIND_INITIATE], own)?;
         let handshake = Handshake {
-            state: Box::new(state),
+            state,
             name: name(&datagram)?,
         };
         Some((handshake, datagram))
-    }
-
-    pub fn name(&self) -> HandshakeName {
-        self.name
     }
 
     /// Processes a response. Returns the other host's introduction; `None` if the response is
@@ -86,11 +71,6 @@ impl Handshake {
         }
         introduction(&mut self.state, datagram.get(1 + NAME_LEN..)?)
     }
-
-    /// Returns the session of a completed handshake.
-    pub fn into_session(self) -> Option<Session> {
-        Session::new(*self.state)
-    }
 }
 
 impl FirstMessage {
@@ -99,7 +79,7 @@ impl FirstMessage {
         let mut state = builder(key)?.build_responder().ok()?;
         let theirs = introduction(&mut state, datagram.get(1..)?)?;
         Some(FirstMessage {
-            state: Box::new(state),
+            state,
             name: name(datagram)?,
             theirs,
         })
@@ -109,7 +89,7 @@ impl FirstMessage {
     pub fn answer(mut self, own: &Introduction) -> Option<(Session, Vec<u8>)> {
         let [a, b, c, d] = self.name;
         let answer = message(&mut self.state, &[KIND_RESPOND, a, b, c, d], own)?;
-        Some((Session::new(*self.state)?, answer))
+        Some((Session::new(self.state)?, answer))
     }
 }
 
@@ -167,20 +147,20 @@ impl Session {
     ///
     /// # Errors
     /// The datagram belongs to another session, is replayed, or fails authentication.
-    pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), SealError> {
+    pub fn open(&mut self, datagram: &[u8], records: &mut Vec<u8>) -> Result<(), Rejection> {
         let header = datagram.first_chunk::<HEADER_LEN>();
-        let [_, _, _, _, number @ ..] = header.ok_or(SealError::Unknown)?;
+        let [_, _, _, _, number @ ..] = header.ok_or(Rejection::Foreign)?;
         if !self.is_named_by(datagram) {
-            return Err(SealError::Unknown);
+            return Err(Rejection::Foreign);
         }
         let number = u64::from_le_bytes(*number);
         if !self.window.is_new(number) {
-            return Err(SealError::Replayed);
+            return Err(Rejection::Replayed);
         }
         let sealed = &datagram[HEADER_LEN..];
         records.resize(sealed.len(), 0);
         let len = self.keys.read_message(number, sealed, records);
-        let len = len.map_err(|_| SealError::Forged)?;
+        let len = len.map_err(|_| Rejection::Foreign)?;
         records.truncate(len);
         self.window.note(number);
         Ok(())
@@ -204,7 +184,7 @@ pub struct BegunHandshakes {
 
 impl BegunHandshakes {
     pub fn push(&mut self, handshake: Handshake) {
-        self.names.push_back(handshake.name());
+        self.names.push_back(handshake.name);
         self.waiting.push_back(handshake);
         if self.waiting.len() > WAITING_MAX {
             self.waiting.pop_front();
@@ -221,7 +201,7 @@ impl BegunHandshakes {
     /// The response matches no outstanding handshake.
     pub fn accept(&mut self, datagram: &[u8]) -> Result<(Session, Introduction), Rejection> {
         let name = name(datagram).ok_or(Rejection::Foreign)?;
-        let Some(at) = self.waiting.iter().position(|it| it.name() == name) else {
+        let Some(at) = self.waiting.iter().position(|it| it.name == name) else {
             // A duplicate, or a response to a handshake that another one superseded.
             return Err(if self.names.contains(&name) {
                 Rejection::Replayed
@@ -231,7 +211,8 @@ impl BegunHandshakes {
         };
         let theirs = self.waiting[at].accept(datagram);
         let theirs = theirs.ok_or(Rejection::Foreign)?;
-        let session = self.waiting.remove(at).and_then(Handshake::into_session);
+        let completed = self.waiting.remove(at);
+        let session = completed.and_then(|completed| Session::new(completed.state));
         self.waiting.clear();
         Ok((session.ok_or(Rejection::Foreign)?, theirs))
     }
@@ -323,32 +304,35 @@ fn bit(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use longwire_testbed::support::Draws;
 
     use super::*;
 
-    fn introduction(index: u16) -> Introduction {
+    fn introduction(index: u16, instance: u64, begun: u64) -> Introduction {
         Introduction {
             index,
             digest: [7; 32],
-            instance: 3,
-            begun: Nanos::from_nanos(5),
+            instance,
+            begun: Nanos::from_nanos(begun),
         }
     }
 
     fn sessions() -> (Session, Session) {
         let key = Key::new([5; 32]);
-        let (mut handshake, first) = Handshake::begin(&key, &introduction(0)).expect("a handshake");
+        let [own, other] = [0, 1].map(|index| introduction(index, 3, 5));
+        let (mut handshake, first) = Handshake::begin(&key, &own).expect("a handshake");
         let read = FirstMessage::read(&key, &first).expect("a first message");
-        assert_eq!(read.theirs, introduction(0));
-        let (there, second) = read.answer(&introduction(1)).expect("an answer");
+        assert_eq!(read.theirs, own);
+        let (there, second) = read.answer(&other).expect("an answer");
         for at in 1..second.len() {
             let mut changed = second.clone();
             changed[at] ^= 1;
             assert_eq!(handshake.accept(&changed), None, "byte {at}");
         }
-        assert_eq!(handshake.accept(&second), Some(introduction(1)));
-        (handshake.into_session().expect("a session"), there)
+        assert_eq!(handshake.accept(&second), Some(other));
+        (Session::new(handshake.state).expect("a session"), there)
     }
 
     #[test]
@@ -361,38 +345,30 @@ mod tests {
         for at in 4..datagram.len() {
             let mut changed = datagram.clone();
             changed[at] ^= 1;
-            assert_eq!(there.open(&changed, &mut records), Err(SealError::Forged));
+            assert_eq!(there.open(&changed, &mut records), Err(Rejection::Foreign));
         }
         assert_eq!(there.open(&datagram, &mut records), Ok(()));
         assert_eq!(records, b"a frame");
         assert_eq!(
             there.open(&datagram, &mut records),
-            Err(SealError::Replayed)
+            Err(Rejection::Replayed)
         );
-        assert_eq!(here.open(&datagram, &mut records), Err(SealError::Forged));
+        assert_eq!(here.open(&datagram, &mut records), Err(Rejection::Foreign));
         let (mut other, _) = sessions();
-        assert_eq!(other.open(&datagram, &mut records), Err(SealError::Unknown));
+        assert_eq!(other.open(&datagram, &mut records), Err(Rejection::Foreign));
     }
 
     #[test]
     fn another_key_makes_no_session() {
-        let (_, first) = Handshake::begin(&Key::new([5; 32]), &introduction(0)).expect("one");
+        let (_, first) = Handshake::begin(&Key::new([5; 32]), &introduction(0, 3, 5)).expect("one");
         assert!(FirstMessage::read(&Key::new([6; 32]), &first).is_none());
         assert!(FirstMessage::read(&Key::new([5; 32]), &[]).is_none());
         assert!(FirstMessage::read(&Key::new([5; 32]), &first).is_some());
     }
 
-    fn message(instance: u64, begun: u64) -> Introduction {
-        Introduction {
-            index: 0,
-            digest: [1; 32],
-            instance,
-            begun: Nanos::from_nanos(begun),
-        }
-    }
-
     #[test]
     fn each_message_is_answered_once_and_a_replaced_instance_is_not() {
+        let message = |instance, begun| introduction(0, instance, begun);
         let mut answered = AnsweredHandshakes::default();
         assert!(answered.accept(&message(7, 50)));
         assert!(!answered.accept(&message(7, 50)));
@@ -408,8 +384,6 @@ mod tests {
         }
         assert!(answered.latest.len() <= INSTANCES_MAX);
     }
-
-    use std::collections::BTreeSet;
 
     /// Compares with a set of accepted numbers around the end of the window.
     #[test]

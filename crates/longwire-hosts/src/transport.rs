@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::Bell;
-use longwire_packet::bridge::PortIndex;
 use longwire_runtime::deciding::{
     RemoteFrame, RemoteParts, RemoteReader, RemoteWriter, remote_line,
 };
@@ -24,7 +23,7 @@ use nix::sys::time::TimeSpec;
 use crate::clock::{ClockShift, Stamp, WallClockWatch};
 use crate::event::PeerEvent;
 use crate::key::Key;
-use crate::peer::{Identity, InboundFrame, Peer, Rejection};
+use crate::peer::{Identity, Peer, Rejection};
 use crate::socket::{DatagramSocket, Outbox};
 
 /// Maximum number of frames sent to a host before datagrams are received again.
@@ -120,7 +119,7 @@ impl HostsReader {
 struct Shared {
     stop: AtomicBool,
     bell: Arc<Bell>,
-    epoch: OnceLock<Epoch>,
+    epoch: OnceLock<Stamp>,
     report: Mutex<HostsReport>,
 }
 
@@ -198,7 +197,8 @@ impl Transport {
 
     /// Returns the run's epoch, once agreed.
     pub fn epoch(&self) -> Option<Epoch> {
-        self.shared.epoch.get().copied()
+        let Stamp { monotonic, wall } = *self.shared.epoch.get()?;
+        Some(Epoch { monotonic, wall })
     }
 
     /// Returns the events since the last call.
@@ -347,25 +347,19 @@ impl Exchange {
                     outbox.push(address, datagram);
                 });
             }
-            next = next.min(peer.next);
-            next = peer
-                .peer
-                .soonest()
-                .map_or(next, |soonest| next.min(soonest));
-            while let Some(event) = peer.peer.next_event() {
+            let soonest = peer.peer.soonest().unwrap_or(peer.next);
+            next = next.min(peer.next).min(soonest);
+            while let Some(event) = self.peers[index].peer.next_event() {
                 // A new or resumed session sends a ping immediately.
-                peer.next = Nanos::ZERO;
-                let event = HostEvent {
-                    at: now.monotonic,
-                    peer: Some(index),
-                    event,
-                };
-                let _ = self.events.send(event);
+                self.peers[index].next = Nanos::ZERO;
+                self.tell(now, Some(index), event);
             }
         }
         if now.monotonic >= self.report_at {
             self.report_at = now.monotonic.saturating_add(REPORT_EVERY);
-            self.watch_wall_clock(now);
+            if let Some(step) = self.wall.step(now) {
+                self.tell(now, None, PeerEvent::ClockSet(step));
+            }
             self.report(now);
         }
         next.min(self.report_at)
@@ -373,33 +367,25 @@ impl Exchange {
 
     /// Returns the epoch on both clocks, if known: a peer's, or one that the first host chooses
     /// once all are connected.
-    fn agree(&self, now: Stamp) -> Option<(Nanos, Nanos)> {
-        let both = |epoch: &Epoch| (epoch.monotonic, epoch.wall);
+    fn agree(&self, now: Stamp) -> Option<Stamp> {
         if let Some(epoch) = self.shared.epoch.get() {
-            return Some(both(epoch));
+            return Some(*epoch);
         }
         let mut known = self.peers.iter();
         let known = known.find_map(|peer| peer.peer.epoch(now.monotonic));
         let all = || self.peers.iter().all(|peer| peer.peer.is_connected());
-        let (monotonic, wall) = known.or_else(|| {
-            (self.is_first && all()).then(|| {
-                let after = |time: Nanos| time.saturating_add(EPOCH_AHEAD);
-                (after(now.monotonic), after(now.wall))
+        let epoch = known.or_else(|| {
+            (self.is_first && all()).then(|| Stamp {
+                monotonic: now.monotonic.saturating_add(EPOCH_AHEAD),
+                wall: now.wall.saturating_add(EPOCH_AHEAD),
             })
         })?;
-        let epoch = self.shared.epoch.get_or_init(|| Epoch { monotonic, wall });
-        Some(both(epoch))
+        Some(*self.shared.epoch.get_or_init(|| epoch))
     }
 
-    fn watch_wall_clock(&mut self, now: Stamp) {
-        if let Some(step) = self.wall.step(now) {
-            let event = HostEvent {
-                at: now.monotonic,
-                peer: None,
-                event: PeerEvent::ClockSet(step),
-            };
-            let _ = self.events.send(event);
-        }
+    fn tell(&self, now: Stamp, peer: Option<usize>, event: PeerEvent) {
+        let at = now.monotonic;
+        let _ = self.events.send(HostEvent { at, peer, event });
     }
 
     fn report(&self, now: Stamp) {
@@ -447,16 +433,10 @@ impl ConnectedPeer {
     ) -> Result<(), Rejection> {
         let (address, inbound) = (self.address, &mut self.inbound);
         let before = self.peer.is_connected();
-        let mut take = |frame: InboundFrame<'_>| {
-            // If memory is exhausted, because the deciding stage is far behind, the queue counts
-            // the frame as lost.
-            let _ = inbound.push(&RemoteFrame {
-                port: PortIndex(frame.port),
-                line: frame.line,
-                release: frame.release,
-                is_late: frame.is_late,
-                bytes: frame.bytes,
-            });
+        // If memory is exhausted, because the deciding stage is far behind, the queue counts the
+        // frame as lost.
+        let mut take = |frame: RemoteFrame<'_>| {
+            let _ = inbound.push(&frame);
         };
         let mut send = |datagram: &[u8]| outbox.push(address, datagram);
         let taken = self.peer.receive(now, datagram, &mut send, &mut take);
@@ -491,10 +471,8 @@ impl ConnectedPeer {
             self.outbound.advance();
             sent += 1;
         }
-        if sent > 0 {
-            self.peer.flush(now, &mut send);
-            self.outbound.settle();
-        }
+        self.peer.flush(now, &mut send);
+        self.outbound.settle();
         sent
     }
 }

@@ -12,6 +12,8 @@
 
 use longwire_engine::Nanos;
 
+use crate::clock::Stamp;
+
 /// Length of the datagram header.
 pub const HEADER_LEN: usize = 12;
 
@@ -74,12 +76,11 @@ pub struct Introduction {
 /// A time request, with the sender's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
-    pub sent: Nanos,
-    pub wall: Nanos,
+    pub sent: Stamp,
     /// Whether the sender has estimated the receiver's clock offset.
     pub is_ready: bool,
     /// The run's epoch on both clocks, if known.
-    pub epoch: Option<(Nanos, Nanos)>,
+    pub epoch: Option<Stamp>,
     /// Low half of the number of frames sent before the session or before the last ping. Frames
     /// missing from this number are lost.
     pub frames_before: u32,
@@ -90,6 +91,7 @@ pub trait Write {
     fn u16(&mut self, value: u16);
     fn u32(&mut self, value: u32);
     fn time(&mut self, value: Nanos);
+    fn stamp(&mut self, value: Stamp);
 }
 
 impl Write for Vec<u8> {
@@ -107,6 +109,11 @@ impl Write for Vec<u8> {
 
     fn time(&mut self, value: Nanos) {
         self.extend_from_slice(&value.as_nanos().to_le_bytes());
+    }
+
+    fn stamp(&mut self, value: Stamp) {
+        self.time(value.monotonic);
+        self.time(value.wall);
     }
 }
 
@@ -142,6 +149,13 @@ impl<'a> Reader<'a> {
 
     pub fn time(&mut self) -> Option<Nanos> {
         self.u64().map(Nanos::from_nanos)
+    }
+
+    pub fn stamp(&mut self) -> Option<Stamp> {
+        Some(Stamp {
+            monotonic: self.time()?,
+            wall: self.time()?,
+        })
     }
 }
 
@@ -202,23 +216,17 @@ impl Introduction {
 impl Ping {
     pub fn write(&self, out: &mut Vec<u8>) {
         out.u8(RECORD_PING);
-        out.time(self.sent);
-        out.time(self.wall);
+        out.stamp(self.sent);
         out.u8(u8::from(self.is_ready) | u8::from(self.epoch.is_some()) << 1);
-        let (monotonic, wall) = self.epoch.unwrap_or_default();
-        out.time(monotonic);
-        out.time(wall);
+        out.stamp(self.epoch.unwrap_or_default());
         out.u32(self.frames_before);
     }
 
     /// Parses the part of a ping after its type.
     pub fn read(reader: &mut Reader<'_>) -> Option<Ping> {
-        let (sent, wall) = (reader.time()?, reader.time()?);
-        let flags = reader.u8()?;
-        let epoch = (reader.time()?, reader.time()?);
+        let (sent, flags, epoch) = (reader.stamp()?, reader.u8()?, reader.stamp()?);
         Some(Ping {
             sent,
-            wall,
             is_ready: flags & 1 != 0,
             epoch: Some(epoch).filter(|_| flags & 2 != 0),
             frames_before: reader.u32()?,

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use longwire_engine::Nanos;
 use longwire_hosts::{Identity, Key, Peer, PeerEvent, PeerReport, Rejection, Stamp};
+use longwire_runtime::deciding::RemoteFrame;
+use longwire_testbed::support::Draws;
 
 const MTU: usize = 1_400;
 
@@ -63,7 +65,7 @@ struct World {
     /// Receivers and datagrams by arrival.
     flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     sent: u64,
-    state: u64,
+    draws: Draws,
     delay: u64,
     jitter: u64,
     /// One in this number of datagrams is lost; 0 for none.
@@ -95,7 +97,7 @@ impl World {
             ],
             flying: BTreeMap::new(),
             sent: 0,
-            state: 1,
+            draws: Draws(1),
             delay,
             jitter: 0,
             loses: 0,
@@ -109,16 +111,10 @@ impl World {
         }
     }
 
-    fn draw(&mut self, below: u64) -> u64 {
-        self.state = self
-            .state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        if below == 0 {
-            0
-        } else {
-            (self.state >> 33) % below
-        }
+    fn connected(delay: u64) -> World {
+        let mut world = World::new(delay);
+        world.connect();
+        world
     }
 
     fn fly(&mut self, from: usize, datagrams: Vec<Vec<u8>>) {
@@ -131,10 +127,10 @@ impl World {
             for _ in 0..times {
                 let is_lost =
                     self.loses_data && datagram[0] == 3 || self.loses_long && datagram.len() > 150;
-                if is_lost || self.loses > 0 && self.draw(self.loses) == 0 {
+                if is_lost || self.loses > 0 && self.draws.below(self.loses) == 0 {
                     continue;
                 }
-                let at = self.now + self.delay + self.draw(self.jitter);
+                let at = self.now + self.delay + self.draws.below(self.jitter + 1);
                 self.sent += 1;
                 self.flying
                     .insert((at, self.sent), (1 - from, datagram.clone()));
@@ -201,7 +197,7 @@ impl World {
             let taken = host.peer.receive(now, datagram, send, &mut |frame| {
                 let number = frame.line;
                 assert_eq!(frame.bytes, bytes_of(number), "frame {number}");
-                assert_eq!(u32::from(frame.port), number % 3);
+                assert_eq!(u32::from(frame.port.0), number % 3);
                 frames.push((number, frame.release.as_nanos() - ahead, frame.is_late));
             });
             host.rejected.extend(taken.err());
@@ -275,8 +271,7 @@ fn bytes_of(number: u32) -> Vec<u8> {
 
 #[test]
 fn frames_arrive_complete_with_their_releases() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     let start = world.now;
     assert_eq!(world.push_each(0, 0..1_000, 100_000, 5 * MILLI), 1_000);
     world.run_for(100 * MILLI);
@@ -295,8 +290,7 @@ fn frames_arrive_complete_with_their_releases() {
 
 #[test]
 fn long_frames_share_datagrams() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     // Ten frames of 1,514 bytes, sent together.
     world.together = 66;
     let numbers = (2..66).step_by(7);
@@ -341,7 +335,7 @@ fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
             }
             for datagram in sent.drain(..) {
                 assert!(datagram.len() <= mtu, "{} of {mtu}", datagram.len());
-                let mut take = |frame: longwire_hosts::InboundFrame<'_>| {
+                let mut take = |frame: RemoteFrame<'_>| {
                     let number = frame.line as usize;
                     assert!(frame.bytes.iter().all(|byte| *byte == number as u8));
                     came.push((number, frame.bytes.len()));
@@ -359,8 +353,7 @@ fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
 
 #[test]
 fn late_lost_and_repeated_frames_are_counted() {
-    let mut world = World::new(2 * MILLI);
-    world.connect();
+    let mut world = World::connected(2 * MILLI);
     (world.jitter, world.loses, world.repeats) = (MILLI, 10, true);
     world.push_each(0, 0..2_000, 100_000, 2 * MILLI + MILLI / 2);
     world.loses = 0;
@@ -380,8 +373,7 @@ fn late_lost_and_repeated_frames_are_counted() {
 fn nothing_is_lost_while_retransmission_is_possible() {
     // 10 % of datagrams are lost, including requests and resent batches.
     for (jitter, pause) in [(0, 100_000), (MILLI, 100_000), (MILLI, 20 * MILLI)] {
-        let mut world = World::new(MILLI / 2);
-        world.connect();
+        let mut world = World::connected(MILLI / 2);
         (world.jitter, world.loses) = (jitter, 10);
         world.together = if pause > MILLI { 1 } else { 5 };
         world.push_each(0, 0..2_000, pause, 40 * MILLI);
@@ -401,8 +393,7 @@ fn nothing_is_lost_while_retransmission_is_possible() {
 
 #[test]
 fn releases_keep_their_order_while_the_estimate_moves() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     world.jitter = 3 * MILLI;
     world.push_each(0, 0..3_000, MILLI, 10 * MILLI);
     world.run_for(100 * MILLI);
@@ -435,8 +426,7 @@ fn a_clock_that_is_set_is_reported_and_moves_no_frame() {
 #[test]
 fn a_host_that_was_started_again_gets_new_keys() {
     for dead in [1, 0] {
-        let mut world = World::new(MILLI / 2);
-        world.connect();
+        let mut world = World::connected(MILLI / 2);
         let before = world.report(1 - dead).sessions;
         let old: Vec<_> = world.flying.values().cloned().collect();
         world.hosts[dead] = Host::new(dead as u16, 1, 99 + dead as u64, 55 * MILLI);
@@ -471,8 +461,7 @@ fn a_host_that_was_started_again_gets_new_keys() {
 #[test]
 fn frames_of_an_outage_are_lost_and_counted_once() {
     for from in [0, 1] {
-        let mut world = World::new(MILLI / 2);
-        world.connect();
+        let mut world = World::connected(MILLI / 2);
         let mut pushed = world.push_each(from, 0..500, MILLI, 5 * MILLI);
         // Both hosts are up, but the underlay drops everything.
         world.loses = 1;
@@ -497,8 +486,7 @@ fn frames_of_an_outage_are_lost_and_counted_once() {
 
 #[test]
 fn the_last_frames_are_missed_although_no_other_follows() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     world.loses_long = true;
     for number in 0..30 {
         // Frames have at least 60 bytes; pings are shorter.
@@ -515,8 +503,7 @@ fn the_last_frames_are_missed_although_no_other_follows() {
 
 #[test]
 fn frames_to_a_host_that_died_are_counted() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     world.dead = Some(1);
     let pushed = world.push_each(0, 0..1_500, MILLI, 5 * MILLI);
     let report = world.report(0);
@@ -534,8 +521,7 @@ fn frames_to_a_host_that_died_are_counted() {
 
 #[test]
 fn frames_of_a_short_outage_are_resent_to_the_new_session() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     world.loses = 1;
     world.run_for(900 * MILLI);
     for number in 0..10 {
@@ -572,8 +558,7 @@ fn hosts_with_a_long_round_trip_are_connected() {
 
 #[test]
 fn replayed_handshakes_are_counted_and_not_answered() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     let recorded = world.initiations.clone();
     assert!(!recorded.is_empty());
     let replay = |world: &mut World, recorded: &[(usize, Vec<u8>)]| {
@@ -617,8 +602,7 @@ fn replayed_handshakes_are_counted_and_not_answered() {
 
 #[test]
 fn strangers_are_foreign_and_disturb_nothing() {
-    let mut world = World::new(MILLI / 2);
-    world.connect();
+    let mut world = World::connected(MILLI / 2);
     let mut strangers = World::new(MILLI / 2);
     strangers.hosts = [Host::new(0, 2, 1, 0), Host::new(1, 2, 2, 0)];
     strangers.connect();

@@ -95,7 +95,7 @@ impl ClockReading {
 }
 
 /// Returns a clock's time in nanoseconds.
-pub(super) fn read_clock(clock: ClockId) -> u64 {
+pub fn read_clock(clock: ClockId) -> u64 {
     // Fails only on a broken kernel; zero makes every stamp implausible.
     clock_gettime(clock).map_or(0, |t| {
         t.tv_sec().cast_unsigned() * 1_000_000_000 + t.tv_nsec().cast_unsigned()
