@@ -14,9 +14,7 @@ use crate::fragments::PartialFrames;
 use crate::key::Key;
 use crate::offset::OffsetEstimator;
 use crate::resend::{MissingBatches, ResendTimes, SentBatches, whole};
-use crate::session::{
-    AnsweredHandshakes, BegunHandshakes, FirstMessage, Handshake, Session,
-};
+use crate::session::{AnsweredHandshakes, BegunHandshakes, FirstMessage, Handshake, Session};
 use crate::wire::{
     BATCH_LEN, FRAGMENT_HEAD_LEN, FRAME_HEAD_LEN, FragmentHead, FrameHead, HEADER_LEN,
     Introduction, KIND_DATA, KIND_INITIATE, KIND_RESPOND, Ping, RECORD_BATCH, RECORD_FRAGMENT,

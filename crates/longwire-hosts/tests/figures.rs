@@ -10,9 +10,10 @@ use longwire_engine::Nanos;
 use longwire_hosts::{
     ClockShift, Identity, Key, Peer, PeerSetup, Stamp, Transport, TransportSetup,
 };
+use longwire_io::clock::read_clock;
 use longwire_packet::bridge::PortIndex;
 use longwire_runtime::deciding::{RemoteFrame, RemoteParts};
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
 
 fn identity(index: u16) -> Identity {
     Identity {
@@ -51,8 +52,7 @@ fn connect(peers: &mut [Peer; 2]) -> Nanos {
 
 /// Returns this thread's CPU time in nanoseconds, which is independent of other load.
 fn cpu_time() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+    read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Sends bursts of frames between in-memory hosts and prints the cost per frame.

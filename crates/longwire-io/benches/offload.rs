@@ -10,13 +10,13 @@ mod frames;
 use std::hint::black_box;
 
 use frames::FrameSpec;
+use longwire_io::clock::read_clock;
 use longwire_io::port::offload::{cut, finish_if_partial};
-use nix::time::{ClockId, clock_gettime};
+use nix::time::ClockId;
 
 /// Returns the thread's processor time in nanoseconds.
 fn cpu_time() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+    read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Returns the median time per item over five runs of `work`.

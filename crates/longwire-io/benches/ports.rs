@@ -12,10 +12,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
+use longwire_io::clock::read_clock;
 use longwire_io::net;
 use longwire_io::port::options::{OpenOptions, XdpMode};
 use longwire_io::port::{AnyRx, AnyTx};
 use longwire_io::{PushResult, RxPort, TxFrame, TxPort};
+use nix::time::ClockId;
 use pair::{Pair, STATION, frame, now};
 
 /// A kind of port and its XDP receive mode.
@@ -38,8 +40,7 @@ fn open(pair: &Pair, (kind, xdp_mode): Kind) -> (AnyRx, AnyTx) {
 
 /// Returns the thread's processor time in nanoseconds, which is independent of other programs.
 fn cpu_time() -> u64 {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+    read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Sends at the maximum rate for `time`. Returns the number of frames sent and the processor time

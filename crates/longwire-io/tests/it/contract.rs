@@ -92,6 +92,12 @@ fn the_null_port_takes_everything_and_gives_nothing() {
     assert_eq!(null.tx.flush().unwrap(), 100);
     assert_eq!(null.tx.unsent(), 0);
     assert_eq!(null.tx.losses(), Default::default());
+    assert_eq!(
+        (null.tx.sample_every(1), null.tx.launch_lead()),
+        (None, None)
+    );
+    null.tx
+        .sampled(&mut |_| panic!("a stamp of a frame that went nowhere"));
     let take = &mut |_: RxFrame<'_>| panic!("a frame from nowhere");
     assert!(null.rx.receive(now(), 64, take).unwrap().end);
     for text in ["null:", "null:eth0"] {

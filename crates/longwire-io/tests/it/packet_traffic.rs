@@ -6,16 +6,14 @@ use crate::common::frames;
 use crate::common::pair;
 use longwire_testbed::support::skip;
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use frames::FrameSpec;
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{self, sysctl};
-use longwire_io::port::{AnyRx, AnyTx, Checksum};
-use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
-use pair::{PORT, Pair, STATION, flush, frame, now, number_of, receive_until, tcp_transfer};
+use longwire_io::port::{AnyTx, Checksum};
+use longwire_io::{Offload, RxFrame, RxPort, TxPort};
+use pair::{PORT, Pair, STATION, flush, frame, number_of, push_with, receive_until, tcp_transfer};
 
 /// Set for the process that a test starts from the test program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
@@ -42,41 +40,21 @@ impl Between {
     /// Carries frames between the two ports while `work` runs, passing each frame to `look` first.
     fn carry<T>(
         &self,
-        look: impl FnMut(&mut Vec<u8>, &mut Offload) + Send,
+        mut look: impl FnMut(&mut Vec<u8>, &mut Offload) + Send,
         work: impl FnOnce() -> T,
     ) -> T {
         let (mut near, mut far) = (self.near.packet(), self.far.packet());
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut look = look;
-                while !stop.load(Ordering::Relaxed) {
-                    pass(&mut near.rx, &mut far.tx, &mut look);
-                    pass(&mut far.rx, &mut near.tx, &mut look);
-                }
-                assert_eq!(near.rx.losses(), Default::default());
-                assert_eq!(far.rx.losses(), Default::default());
-            });
-            let result = work();
-            stop.store(true, Ordering::Relaxed);
-            result
-        })
+        let pass = |frame: RxFrame<'_>, tx: &mut AnyTx| {
+            let (mut bytes, mut offload) = (frame.bytes.to_vec(), frame.offload);
+            look(&mut bytes, &mut offload);
+            push_with(tx, &bytes, offload);
+        };
+        let result = pair::carry([&mut near, &mut far], pass, work);
+        for mut port in [near, far] {
+            assert_eq!(port.rx.losses(), Default::default());
+        }
+        result
     }
-}
-
-fn pass(rx: &mut AnyRx, tx: &mut AnyTx, look: &mut impl FnMut(&mut Vec<u8>, &mut Offload)) {
-    let room = tx.free_slots();
-    let mut forward = |f: RxFrame<'_>| {
-        let (mut bytes, mut offload) = (f.bytes.to_vec(), f.offload);
-        look(&mut bytes, &mut offload);
-        let taken = tx.push(TxFrame {
-            offload,
-            ..TxFrame::whole(&bytes, f.arrival)
-        });
-        assert_eq!(taken, PushResult::Taken);
-    };
-    rx.receive(now(), room, &mut forward).unwrap();
-    tx.flush().unwrap();
 }
 
 #[test]
@@ -218,11 +196,7 @@ fn super_packets_and_short_frames_keep_their_order() {
         while port.tx.free_slots() == 0 {
             flush(&mut port.tx);
         }
-        let taken = port.tx.push(TxFrame {
-            offload,
-            ..TxFrame::whole(&bytes, now())
-        });
-        assert_eq!(taken, PushResult::Taken);
+        push_with(&mut port.tx, &bytes, offload);
         sent.push((bytes, offload));
     }
     flush(&mut port.tx);

@@ -5,7 +5,7 @@ use crate::common::pair;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::port::registry::{self, AnyTx};
+use longwire_io::port::AnyTx;
 use longwire_io::{PushResult, RxFrame, RxPort, SendStamp, StampedBy, TxFrame, TxPort};
 use pair::{Pair, flush, frame, now, number_of, sending};
 
@@ -120,13 +120,4 @@ fn stamped_frames_are_neither_changed_nor_overtaken() {
         stamped += stamps(&mut port.tx, FRAMES as usize / 2 - stamped).len();
         assert_eq!(stamped, FRAMES as usize / 2, "{kind} {mtu}");
     }
-}
-
-#[test]
-fn ports_without_stamps_are_reported() {
-    let mut null = registry::open("null", &sending()).unwrap();
-    assert_eq!(null.tx.sample_every(1), None);
-    assert_eq!(null.tx.launch_lead(), None);
-    null.tx
-        .sampled(&mut |_| panic!("a stamp of a frame that went nowhere"));
 }

@@ -3,19 +3,16 @@
 
 use crate::common::pair;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use longwire_engine::Nanos;
 use longwire_io::net::interface::Interface;
 use longwire_io::net::{self, NetNamespace, sysctl, tap as persistent};
 use longwire_io::port::offload::{cut, finish_checksum};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::{AnyRx, AnyTx, Port, tap};
+use longwire_io::port::{AnyTx, Port, tap};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::namespace;
-use pair::{now, tcp_transfer, without_offloads};
+use pair::{carry, now, push_with, tcp_transfer, without_offloads};
 
 const NAME: &str = "tap0";
 
@@ -130,40 +127,30 @@ enum Forward {
     Wire,
 }
 
-fn forward(rx: &mut AnyRx, tx: &mut AnyTx, how: Forward, largest: &mut usize) {
-    let mut piece = Vec::new();
-    let mut push = |bytes: &[u8], offload| {
-        let outgoing = TxFrame {
-            offload,
-            ..TxFrame::whole(bytes, Nanos::ZERO)
-        };
-        assert_eq!(tx.push(outgoing), PushResult::Taken);
-    };
-    let mut take = |frame: RxFrame<'_>| {
-        *largest = frame.bytes.len().max(*largest);
-        let Some(segments) = frame.offload.segments else {
-            if let (Forward::Wire, Some(checksum)) = (how, frame.offload.checksum) {
-                piece.clear();
+impl Forward {
+    fn pass(self, frame: RxFrame<'_>, tx: &mut AnyTx) {
+        let mut piece = Vec::new();
+        let Offload { checksum, segments } = frame.offload;
+        let segments = match (self, segments, checksum) {
+            (Forward::Wire, None, Some(checksum)) => {
                 piece.extend_from_slice(frame.bytes);
                 assert!(finish_checksum(&mut piece, checksum));
-                return push(&piece, Offload::NONE);
+                return push_with(tx, &piece, Offload::NONE);
             }
-            return push(frame.bytes, frame.offload);
+            (Forward::Halves | Forward::Wire, Some(segments), _) => segments,
+            _ => return push_with(tx, frame.bytes, frame.offload),
         };
         let count = segments.wire_frames(frame.bytes.len()).len();
-        let step = match how {
-            Forward::Whole => return push(frame.bytes, frame.offload),
-            Forward::Halves => count.div_ceil(2),
+        let step = match self {
             Forward::Wire => 1,
+            _ => count.div_ceil(2),
         };
         for first in (0..count).step_by(step) {
             let range = first..count.min(first + step);
             let offload = cut(frame.bytes, segments, range, &mut piece).unwrap();
-            push(&piece, offload);
+            push_with(tx, &piece, offload);
         }
-    };
-    rx.receive(now(), 64, &mut take).unwrap();
-    tx.flush().unwrap();
+    }
 }
 
 /// Runs TCP between two namespaces through two TAP ports, and returns the maximum frame length
@@ -171,23 +158,17 @@ fn forward(rx: &mut AnyRx, tx: &mut AnyTx, how: Forward, largest: &mut usize) {
 fn tcp_through(how: Forward, options: &OpenOptions) -> Option<usize> {
     let (near, mut a) = station(1, options)?;
     let (far, mut b) = station(2, options)?;
-    let done = Arc::new(AtomicBool::new(false));
-    let stop = Arc::clone(&done);
-    let carrier = thread::spawn(move || {
-        let mut largest = 0;
-        while !stop.load(Ordering::Relaxed) {
-            forward(&mut a.rx, &mut b.tx, how, &mut largest);
-            forward(&mut b.rx, &mut a.tx, how, &mut largest);
-            thread::yield_now();
-        }
-        largest
-    });
     let payload: Vec<u8> = (0..3_000_000u32).map(|i| (i ^ i >> 8) as u8).collect();
     let addresses = ["10.79.0.1", "10.79.0.2:7000"];
-    let got = tcp_transfer([&near, &far], addresses, &payload);
+    let mut largest = 0;
+    let pass = |frame: RxFrame<'_>, tx: &mut AnyTx| {
+        largest = frame.bytes.len().max(largest);
+        how.pass(frame, tx);
+    };
+    let transfer = || tcp_transfer([&near, &far], addresses, &payload);
+    let got = carry([&mut a, &mut b], pass, transfer);
     assert!(got == payload, "{} of {} bytes", got.len(), payload.len());
-    done.store(true, Ordering::Relaxed);
-    Some(carrier.join().unwrap())
+    Some(largest)
 }
 
 #[test]

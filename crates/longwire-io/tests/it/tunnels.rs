@@ -6,10 +6,10 @@ use longwire_io::port::offload::{
     Checksum, SegmentKind, Segments, Splitter, cut, finish_if_partial,
 };
 use longwire_io::port::vnet::{self, Decoded};
-use longwire_packet::crc32c;
+use longwire_testbed::support::frames::{crc32c, sum};
 use proptest::prelude::*;
 
-use crate::common::frames::{FrameSpec, fold, pseudo_sum, verify, words};
+use crate::common::frames::{FrameSpec, pseudo_sum, put_sum, verify};
 use crate::offload::any_spec;
 
 /// A tunnel protocol.
@@ -163,8 +163,7 @@ impl Tunnel {
             let protocol = self.protocol(kind);
             out.extend([0xff, 0xfe, 0, 0, 64, protocol, 0, 0]);
             out.extend([10, 9, 0, 1, 10, 9, 0, 2]);
-            let sum = !fold(words(&out[14..34]));
-            out[24..26].copy_from_slice(&sum.to_be_bytes());
+            put_sum(&mut out, 14..34, 24);
         }
         out.extend(&body);
         self.write_sum(&mut out, frame, inner);
@@ -184,7 +183,7 @@ impl Tunnel {
         let shift = out.len() - frame.len();
         let start = inner.transport_at() + shift;
         let at = inner.checksum_at() + shift;
-        let sum = !fold(words(&finished[start..]));
+        let sum = !sum(&[&finished[start..]]);
         finished[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         let at = self.sum_at();
         finished[at..at + 2].fill(0);
@@ -200,7 +199,7 @@ impl Tunnel {
         } else {
             0
         };
-        fold(words(&frame[begin..]) + u64::from(pseudo))
+        sum(&[&pseudo.to_be_bytes(), &frame[begin..]])
     }
 
     /// Checks the headers around a completed frame, and returns the tunnelled frame.
@@ -214,7 +213,7 @@ impl Tunnel {
             assert_eq!(field(16), frame.len() - 14, "outer length");
             let id = (0xfffe + number) & 0xffff;
             assert_eq!(field(18), id, "outer identification");
-            assert_eq!(fold(words(&frame[14..34])), 0xffff, "outer header");
+            assert_eq!(sum(&[&frame[14..34]]), 0xffff, "outer header");
         }
         let summed = self.sums && (self.is_udp() || self.is_gre());
         if self.is_udp() {
@@ -444,9 +443,7 @@ fn sctp(v6: bool) -> (Vec<u8>, usize) {
     let mut frame = spec.build_partial();
     frame[if v6 { 20 } else { 23 }] = 132;
     if !v6 {
-        frame[24..26].fill(0);
-        let sum = !fold(words(&frame[14..34]));
-        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        put_sum(&mut frame, 14..34, 24);
     }
     let at = spec.transport_at() + 8;
     frame[at..at + 4].fill(0);
@@ -459,7 +456,7 @@ fn sctp_gets_crc32c() {
         let (frame, at) = sctp(v6);
         let start = at - 8;
         let mut expected = frame.clone();
-        let sum = crc32c(&[&frame[start..]]).to_le_bytes();
+        let sum = crc32c(&frame[start..]).to_le_bytes();
         expected[at..at + 4].copy_from_slice(&sum);
         let header = vnet::encode(Offload {
             checksum: Some(Checksum {

@@ -1,7 +1,7 @@
-//! Builds and checks test frames with plain loops over big-endian words. Shares no code with the
-//! implementation.
+//! Builds and checks test frames. Shares no code with the implementation.
 
 use longwire_io::port::{Checksum, SegmentKind, Segments};
+use longwire_testbed::support::frames::{Ipv4, PLAIN4, ethernet, ipv6, sum};
 
 /// Parameters of a test frame.
 #[derive(Clone, Debug)]
@@ -93,20 +93,27 @@ impl FrameSpec {
 
     /// Returns the frame with a partial checksum: the pseudo-header sum.
     pub fn build_partial(&self) -> Vec<u8> {
-        let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
-        for _ in 0..self.vlan_tags {
-            frame.extend([0x81, 0x00, 0x00, 0x05]);
-        }
         let protocol = if self.udp { 17 } else { 6 };
         let transport = self.build_transport();
-        if self.v6 {
-            self.push_v6(&mut frame, protocol, transport.len());
+        let tags = vec![5; self.vlan_tags];
+        let mut frame = if self.v6 {
+            let options = vec![(60, &[0, 0, 1, 4, 0, 0, 0, 0][..]); self.extras];
+            ethernet(&tags, 0x86dd, &ipv6(0, &options, protocol, &transport))
         } else {
-            self.push_v4(&mut frame, protocol, transport.len());
+            let header = Ipv4 {
+                fragment: 0x4000,
+                options: &vec![1; 4 * self.extras],
+                ..PLAIN4
+            };
+            ethernet(&tags, 0x0800, &header.packet(protocol, &transport))
+        };
+        let (network_at, transport_at) = (self.network_at(), self.transport_at());
+        assert_eq!(frame.len(), transport_at + transport.len());
+        if !self.v6 {
+            frame[network_at + 4..network_at + 6].copy_from_slice(&self.id.to_be_bytes());
+            put_sum(&mut frame, network_at..transport_at, network_at + 10);
         }
-        assert_eq!(frame.len(), self.transport_at());
-        frame.extend(transport);
-        let partial = pseudo_sum(&frame, self.network_at(), self.transport_at(), protocol);
+        let partial = pseudo_sum(&frame, network_at, transport_at, protocol);
         let at = self.checksum_at();
         frame[at..at + 2].copy_from_slice(&partial.to_be_bytes());
         frame
@@ -127,32 +134,13 @@ impl FrameSpec {
         bytes.extend(&self.payload);
         bytes
     }
+}
 
-    fn push_v4(&self, frame: &mut Vec<u8>, protocol: u8, transport_len: usize) {
-        frame.extend([0x08, 0x00]);
-        let at = frame.len();
-        let header_len = 20 + 4 * self.extras;
-        frame.extend([0x40 | (header_len / 4) as u8, 0]);
-        frame.extend(((header_len + transport_len) as u16).to_be_bytes());
-        frame.extend(self.id.to_be_bytes());
-        frame.extend([0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 192, 168, 7, 9]);
-        frame.extend(std::iter::repeat_n(1, 4 * self.extras));
-        let sum = !fold(words(&frame[at..]));
-        frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
-    }
-
-    fn push_v6(&self, frame: &mut Vec<u8>, protocol: u8, transport_len: usize) {
-        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
-        frame.extend(((8 * self.extras + transport_len) as u16).to_be_bytes());
-        // Destination options of the requested length.
-        let next = |left: usize| if left > 0 { 60 } else { protocol };
-        frame.extend([next(self.extras), 64]);
-        frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-        frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xab, 2]);
-        for left in (0..self.extras).rev() {
-            frame.extend([next(left), 0, 1, 4, 0, 0, 0, 0]);
-        }
-    }
+/// Puts the checksum of these bytes at this offset.
+pub fn put_sum(frame: &mut [u8], bytes: std::ops::Range<usize>, at: usize) {
+    frame[at..at + 2].fill(0);
+    let sum = !sum(&[&frame[bytes]]);
+    frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// Checks every length and checksum of a whole TCP or UDP frame and returns its payload. Panics on
@@ -164,41 +152,25 @@ pub fn verify(frame: &[u8], spec: &FrameSpec) -> Vec<u8> {
         assert_eq!(field(network + 4), frame.len() - network - 40, "length");
     } else {
         assert_eq!(field(network + 2), frame.len() - network, "length");
-        assert_eq!(fold(words(&frame[network..transport])), 0xffff, "IPv4");
+        assert_eq!(sum(&[&frame[network..transport]]), 0xffff, "IPv4");
     }
     if spec.udp {
         assert_eq!(field(transport + 4), frame.len() - transport, "UDP length");
     }
     let protocol = if spec.udp { 17 } else { 6 };
     let pseudo = pseudo_sum(frame, network, transport, protocol);
-    let sum = fold(u64::from(pseudo) + words(&frame[transport..]));
+    let sum = sum(&[&pseudo.to_be_bytes(), &frame[transport..]]);
     assert_eq!(sum, 0xffff, "transport checksum");
     frame[spec.payload_at()..].to_vec()
 }
 
-/// Returns the folded pseudo-header sum.
+/// Returns the pseudo-header sum.
 pub fn pseudo_sum(frame: &[u8], network: usize, transport: usize, protocol: u8) -> u16 {
     let addresses = if frame[network] >> 4 == 6 {
         &frame[network + 8..network + 40]
     } else {
         &frame[network + 12..network + 20]
     };
-    let len = (frame.len() - transport) as u64;
-    fold(words(addresses) + len + u64::from(protocol))
-}
-
-/// Returns the sum of big-endian 16-bit words.
-pub fn words(bytes: &[u8]) -> u64 {
-    bytes
-        .chunks(2)
-        .map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0)))
-        .sum()
-}
-
-/// Folds to 16 bits, adding the carries.
-pub fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
-    sum as u16
+    let len = (frame.len() - transport) as u32;
+    sum(&[addresses, &len.to_be_bytes(), &[0, protocol]])
 }

@@ -3,16 +3,18 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
+pub use longwire_io::clock::monotonic_now as now;
 use longwire_io::net::ethtool::{Ethtool, Features};
 use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_io::port::options::{OpenOptions, Purpose, XdpMode};
 use longwire_io::port::packet;
-use longwire_io::port::registry::{self, Port};
+use longwire_io::port::registry::{self, AnyTx, Port};
 use longwire_io::port::xdp;
 use longwire_io::{Offload, PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{device, namespace, skip, wire};
@@ -119,11 +121,6 @@ pub fn without_offloads() -> OpenOptions {
     }
 }
 
-pub fn now() -> Nanos {
-    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
-    Nanos::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-}
-
 /// A copy of a received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
@@ -160,12 +157,41 @@ pub fn send(tx: &mut impl TxPort, bytes: &[u8]) {
 }
 
 pub fn send_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
+    push_with(tx, bytes, offload);
+    flush(tx);
+}
+
+pub fn push_with(tx: &mut impl TxPort, bytes: &[u8], offload: Offload) {
     let frame = TxFrame {
         offload,
         ..TxFrame::whole(bytes, Nanos::ZERO)
     };
     assert_eq!(tx.push(frame), PushResult::Taken);
-    flush(tx);
+}
+
+/// Passes each frame of one port to `pass` with the other port's sending half, while `work` runs.
+pub fn carry<T>(
+    [a, b]: [&mut Port; 2],
+    mut pass: impl FnMut(RxFrame<'_>, &mut AnyTx) + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for (rx, tx) in [(&mut a.rx, &mut b.tx), (&mut b.rx, &mut a.tx)] {
+                    let room = tx.free_slots();
+                    rx.receive(now(), room, &mut |frame| pass(frame, tx))
+                        .unwrap();
+                    tx.flush().unwrap();
+                }
+                thread::yield_now();
+            }
+        });
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
 }
 
 /// Returns an interface's features, in this thread's namespace.
