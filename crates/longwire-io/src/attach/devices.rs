@@ -19,10 +19,10 @@ const MTU: u32 = 65_535;
 /// Maximum number of device names to try.
 const ATTEMPTS: u32 = 64;
 /// Prefixes of attachments' device names.
-const INNER: &str = "lw-in";
-const OUTER: &str = "lw-out";
+pub(super) const INNER: &str = "lw-in";
+pub(super) const OUTER: &str = "lw-out";
 /// Prefix of ports' device names.
-const DEVICE: &str = "lw-port";
+pub(super) const DEVICE: &str = "lw-port";
 /// Maximum time for a new device's carrier to come up. It takes well under 1 ms.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -57,65 +57,48 @@ pub(super) fn quiet() -> Result<(), NetError> {
     }
 }
 
-/// Creates the veth pairs between a namespace and the hub. Returns their names and the device
-/// indices in the namespace.
-pub(super) fn make_devices(
+/// Creates veth pairs between a namespace and the hub. Returns their names and the device indices
+/// in the namespace. A name may be in use by another port, or by an ended attachment whose devices
+/// the kernel has not yet removed; the next ones are then tried.
+pub(super) fn make_devices<const N: usize>(
     namespace: &NetNamespace,
     interface: &Interface,
     hub: &NetNamespace,
-) -> Result<([String; 2], [u32; 2]), AttachError> {
-    with_free_name(|attempt| {
-        let names = [INNER, OUTER].map(|prefix| name_of(prefix, interface.index, attempt));
-        let numbers = namespace.run(|| make_pairs(&names, random_indices(), hub))??;
-        Ok((names, numbers))
-    })
-}
-
-/// Creates a port's veth pair between a namespace and the hub. Returns its name and the device
-/// index in the namespace.
-pub(super) fn make_port_device(
-    namespace: &NetNamespace,
-    interface: &Interface,
-    hub: &NetNamespace,
-) -> Result<(String, u32), AttachError> {
-    with_free_name(|attempt| {
-        let name = name_of(DEVICE, interface.index, attempt);
-        let [index, _] = random_indices();
-        let number = namespace.run(|| make_pair(&name, index, hub))??;
-        Ok((name, number))
-    })
-}
-
-/// Calls `make` with increasing numbers until the resulting names are free. A name may be in use by
-/// another port, or by an ended attachment whose devices the kernel has not yet removed.
-fn with_free_name<T>(
-    mut make: impl FnMut(u32) -> Result<T, AttachError>,
-) -> Result<T, AttachError> {
+    prefixes: [&str; N],
+) -> Result<([String; N], [u32; N]), AttachError> {
     let exists =
         |error: &NetError| error.io().map(io::Error::kind) == Some(io::ErrorKind::AlreadyExists);
     let mut attempt = 0;
     loop {
-        match make(attempt) {
+        let names = prefixes.map(|prefix| name_of(prefix, interface.index, attempt));
+        match namespace.run(|| make_pairs(&names, hub))? {
             Err(AttachError::Net(error)) if exists(&error) && attempt < ATTEMPTS => attempt += 1,
-            result => return result,
+            made => return made.map(|numbers| (names, numbers)),
         }
     }
 }
 
-/// Creates the veth pairs between the calling thread's namespace and the hub. Returns the device
+/// Creates veth pairs between the calling thread's namespace and the hub. Returns the device
 /// indices in this namespace.
-fn make_pairs(
-    names: &[String; 2],
-    indices: [u32; 2],
+///
+/// The indices are random. Programs redirect by index. After the interface moves to another
+/// namespace, or while it stays closed, the indices must not match other devices. The kernel
+/// assigns indices from 1 upward, so its own indices are small.
+fn make_pairs<const N: usize>(
+    names: &[String; N],
     hub: &NetNamespace,
-) -> Result<[u32; 2], AttachError> {
-    let [inner, outer] = names;
-    let first = make_pair(inner, indices[0], hub)?;
-    let second = make_pair(outer, indices[1], hub).inspect_err(|_| {
-        // Clean up before the next attempt.
-        let _ = link::link_delete(inner);
-    })?;
-    Ok([first, second])
+) -> Result<[u32; N], AttachError> {
+    let first = 0x4000_0000 | (random() >> 34) as u32 & !1;
+    let mut numbers = [0; N];
+    for at in 0..N {
+        numbers[at] = make_pair(&names[at], first + at as u32, hub).inspect_err(|_| {
+            // Clean up before the next attempt.
+            for made in &names[..at] {
+                let _ = link::link_delete(made);
+            }
+        })?;
+    }
+    Ok(numbers)
 }
 
 fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachError> {
@@ -157,15 +140,6 @@ pub(super) fn open(
         tx.add_losses(Box::new(move || given.losses()));
     }
     Ok(port)
-}
-
-/// Returns random indices for the two devices in the interface's namespace. Programs redirect by
-/// index. After the interface moves to another namespace, or while it stays closed, the indices
-/// must not match other devices. The kernel assigns indices from 1 upward, so its own indices are
-/// small.
-fn random_indices() -> [u32; 2] {
-    let even = 0x4000_0000 | (random() >> 34) as u32 & !1;
-    [even, even | 1]
 }
 
 pub(super) fn random() -> u64 {

@@ -20,9 +20,9 @@ use crate::bpf::instruction::{
 };
 use crate::bpf::tcx::Hook;
 use crate::net::interface::about;
-use crate::net::link::{INFO_FLAGS, INFO_LEN, LinkStats, stats_of};
-use crate::net::netlink::{Netlink, REQUEST};
-use crate::net::netlink_message::{Message, attribute, number_at};
+use crate::net::link::{INFO_FLAGS, INFO_LEN, LinkStats, by_name, stats_of};
+use crate::net::netlink::Netlink;
+use crate::net::netlink_message::{attribute, number_at};
 use crate::net::{NetError, NetNamespace};
 use crate::port::PortLosses;
 use crate::sync::locked;
@@ -268,9 +268,7 @@ impl Watch {
         let failed = |source| NetError::refused("look up", format!("device '{device}'"), source);
         hub.run(|| {
             let mut netlink = Netlink::route().map_err(failed)?;
-            let mut request = Message::new(libc::RTM_GETLINK, REQUEST, &[0; INFO_LEN]);
-            request.text(libc::IFLA_IFNAME, device);
-            let found = netlink.get(request, |payload| {
+            let found = netlink.get(by_name(libc::RTM_GETLINK, device), |payload| {
                 number_at(attribute(payload.get(INFO_LEN..)?, PEER_NAMESPACE)?, 0)
             });
             let namespace = found.map_err(failed)?.ok_or_else(|| NetError::NoDevice {
@@ -308,7 +306,7 @@ mod tests {
     use super::*;
     use std::os::fd::AsFd;
 
-    use crate::bpf::{ProgramKind, load_program, run_program_with};
+    use crate::bpf::{ProgramKind, load_program, run_program};
     use crate::net::LinkStats;
 
     /// Returns counters; `None` without the rights to create them.
@@ -329,7 +327,7 @@ mod tests {
         given.give(&mut program, NO_DEVICE);
         let program = program.finish().expect("it is short");
         let program = load_program(ProgramKind::Tcx, "given", &program).expect("it is loaded");
-        let result = run_program_with(program.as_fd(), frame, gso_size).expect("it runs");
+        let result = run_program(program.as_fd(), frame, gso_size).expect("it runs");
         assert_eq!(result, DROP.cast_unsigned());
         assert_eq!(given.unclear(), 0);
         Some(given.losses().no_carrier)

@@ -53,7 +53,7 @@ pub use port::{AttachedPort, PortEngage, prepare_port};
 pub use taker::{LoadedSelection, Selection, Selector};
 
 use alive::AliveCall;
-use devices::{make_devices, open, quiet};
+use devices::{INNER, OUTER, make_devices, open, quiet};
 use given::{GivenFrames, Watch};
 use order::{NoPlace, Rank};
 use taker::{Recipe, Taker};
@@ -189,7 +189,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     let claim = place.claims.get(&found.name);
     let pins = pins::pins(place, claim, found.index)?;
     let rank = place.namespace.run(|| rank_at(place, &found, claim))??;
-    let (names, devices) = make_devices(place.namespace, &found, &hub.namespace)?;
+    let (names, devices) = make_devices(place.namespace, &found, &hub.namespace, [INNER, OUTER])?;
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::alive::{self, AliveCall};
-use super::devices::{make_port_device, open};
+use super::devices::{DEVICE, make_devices, open};
 use super::filter::facts::{CONTEXT, STACK, load};
 use super::given::{GivenFrames, Watch};
 use super::taker::{Destination, NEXT, take};
@@ -65,7 +65,7 @@ pub fn prepare_port(
         let programs = tcx::programs(found.index, Hook::Egress).map_err(AttachError::of_query)?;
         check_free(&found.name, &programs)
     })??;
-    let (name, device) = make_port_device(namespace, &found, &hub.namespace)?;
+    let ([name], [device]) = make_devices(namespace, &found, &hub.namespace, [DEVICE])?;
     let given = GivenFrames::shared(Hook::Ingress)?;
     let port = hub
         .namespace

@@ -39,15 +39,6 @@ const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 
 #[repr(C)]
-struct MapCreate {
-    map_type: u32,
-    key_size: u32,
-    value_size: u32,
-    max_entries: u32,
-    flags: u32,
-}
-
-#[repr(C)]
 struct MapUpdate {
     map: u32,
     _padding: u32,
@@ -84,14 +75,6 @@ struct LinkCreate {
     relative: u32,
     _padding: u32,
     expected_revision: u64,
-}
-
-#[repr(C)]
-struct LinkUpdate {
-    link: u32,
-    program: u32,
-    flags: u32,
-    previous: u32,
 }
 
 /// `union bpf_attr` of OBJ_PIN and OBJ_GET.
@@ -147,12 +130,7 @@ impl Link {
 
     /// Replaces the program between two frames. Works from any namespace.
     pub(crate) fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
-        let mut attributes = LinkUpdate {
-            link: number(self.descriptor.as_fd()),
-            program: number(program),
-            flags: 0,
-            previous: 0,
-        };
+        let mut attributes = [number(self.descriptor.as_fd()), number(program)];
         // SAFETY: LINK_UPDATE attributes, which contain no addresses.
         unsafe { bpf(LINK_UPDATE, &mut attributes) }.map(drop)
     }
@@ -227,13 +205,8 @@ fn create_value_map(value_size: u32) -> io::Result<OwnedFd> {
 }
 
 fn create_map(map_type: u32, value_size: u32, max_entries: u32, flags: u32) -> io::Result<OwnedFd> {
-    let mut attributes = MapCreate {
-        map_type,
-        key_size: 4,
-        value_size,
-        max_entries,
-        flags,
-    };
+    const KEY_SIZE: u32 = 4;
+    let mut attributes = [map_type, KEY_SIZE, value_size, max_entries, flags];
     // SAFETY: MAP_CREATE attributes, which contain no addresses.
     unsafe { bpf(MAP_CREATE, &mut attributes) }.map(owned)
 }
@@ -359,19 +332,10 @@ struct ProgTestRun {
     context: u64,
 }
 
-/// Runs a program once on a frame and returns its result.
+/// Runs a program once on a frame, or a super-packet with this segment size, and returns its
+/// result.
 #[cfg(test)]
-pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
-    run_program_with(program, frame, 0)
-}
-
-/// Like [`run_program`], for a super-packet with this segment size.
-#[cfg(test)]
-pub(crate) fn run_program_with(
-    program: BorrowedFd<'_>,
-    frame: &[u8],
-    gso_size: u32,
-) -> io::Result<u32> {
+pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8], gso_size: u32) -> io::Result<u32> {
     const PROG_TEST_RUN: libc::c_int = 10;
     /// Words of `struct __sk_buff`, and the index of its `gso_size`.
     const CONTEXT: usize = 48;

@@ -9,9 +9,9 @@ use nix::sys::socket::{
 
 use super::NetError;
 use super::ethtool::Ethtool;
-use super::link::{INFO_INDEX, INFO_LEN, info, link_names};
+use super::link::{INFO_LEN, by_name, info, link_names};
 use super::netlink::{Netlink, NetlinkError, REQUEST};
-use super::netlink_message::{Message, attribute, attributes, number_at, replies, text_of};
+use super::netlink_message::{Message, attribute, number_at, replies, text_of};
 
 /// `IFLA_INFO_KIND`.
 const INFO_KIND: u16 = 1;
@@ -35,6 +35,8 @@ pub struct Interface {
     pub kind: InterfaceKind,
     /// Maximum number of receive queues.
     pub rx_queues: u32,
+    /// Transmit queue length in packets.
+    pub tx_queue_len: u32,
     /// The other end of a veth pair.
     pub peer: Option<Peer>,
     /// Whether an XDP program is attached.
@@ -93,9 +95,7 @@ impl Interface {
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
             return Err(missing());
         }
-        let mut request = Message::new(libc::RTM_GETLINK, REQUEST, &info(0, 0));
-        request.text(libc::IFLA_IFNAME, name);
-        ask(request, name)?.ok_or_else(missing)
+        ask(by_name(libc::RTM_GETLINK, name), name)?.ok_or_else(missing)
     }
 
     /// Looks up an interface by index.
@@ -168,6 +168,7 @@ pub(super) fn read(payload: &[u8]) -> Option<Interface> {
         running: up && flags & libc::IFF_RUNNING as u32 != 0,
         kind,
         rx_queues: number(libc::IFLA_NUM_RX_QUEUES).unwrap_or(1).max(1),
+        tx_queue_len: number(libc::IFLA_TXQLEN).unwrap_or(0),
         peer,
         has_xdp: has_xdp(body),
     })
@@ -175,9 +176,8 @@ pub(super) fn read(payload: &[u8]) -> Option<Interface> {
 
 fn has_xdp(body: &[u8]) -> bool {
     const ATTACHED: u16 = 2;
-    attributes(body)
-        .find(|(kind, _)| *kind == libc::IFLA_XDP)
-        .and_then(|(_, xdp)| attribute(xdp, ATTACHED))
+    attribute(body, libc::IFLA_XDP)
+        .and_then(|xdp| attribute(xdp, ATTACHED))
         .is_some_and(|attached| attached != [0])
 }
 
@@ -185,9 +185,8 @@ fn kind_of(body: &[u8], flags: u32) -> InterfaceKind {
     if flags & libc::IFF_LOOPBACK as u32 != 0 {
         return InterfaceKind::Loopback;
     }
-    let kind = attributes(body)
-        .find(|(kind, _)| *kind == libc::IFLA_LINKINFO)
-        .and_then(|(_, info)| attribute(info, INFO_KIND))
+    let kind = attribute(body, libc::IFLA_LINKINFO)
+        .and_then(|info| attribute(info, INFO_KIND))
         .map(text_of);
     match kind.as_deref() {
         Some("veth") => InterfaceKind::Veth,
@@ -203,9 +202,7 @@ const TARGET_NAMESPACE: u16 = 46;
 /// Builds a request for a device by index, in the namespace with this id as seen from the current
 /// one.
 pub(crate) fn about(index: u32, namespace: Option<u32>) -> Message {
-    let mut fixed = [0; INFO_LEN];
-    fixed[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
-    let mut message = Message::new(libc::RTM_GETLINK, REQUEST, &fixed);
+    let mut message = Message::new(libc::RTM_GETLINK, REQUEST, &info(index));
     if let Some(namespace) = namespace {
         message.number(TARGET_NAMESPACE, namespace);
     }

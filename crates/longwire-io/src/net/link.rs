@@ -16,17 +16,16 @@ pub(crate) const INFO_INDEX: usize = 4;
 pub(crate) const INFO_FLAGS: usize = 8;
 const UP: u32 = libc::IFF_UP as u32;
 
-/// Builds `struct ifinfomsg` from the new flags and the mask of changed flags.
-pub(super) fn info(flags: u32, change: u32) -> [u8; INFO_LEN] {
+/// Builds `struct ifinfomsg` with a device index, or 0.
+pub(crate) fn info(index: u32) -> [u8; INFO_LEN] {
     let mut bytes = [0; INFO_LEN];
-    bytes[8..12].copy_from_slice(&flags.to_ne_bytes());
-    bytes[12..16].copy_from_slice(&change.to_ne_bytes());
+    bytes[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
     bytes
 }
 
 /// Builds a request about a device by name.
-fn about(kind: u16, name: &str, flags: u32, change: u32) -> Message {
-    let mut message = Message::new(kind, REQUEST, &info(flags, change));
+pub(crate) fn by_name(kind: u16, name: &str) -> Message {
+    let mut message = Message::new(kind, REQUEST, &[0; INFO_LEN]);
     message.text(libc::IFLA_IFNAME, name);
     message
 }
@@ -56,7 +55,7 @@ fn change_by(
     name: &str,
     fill: impl FnOnce(&mut Message) -> &mut Message,
 ) -> Result<(), NetError> {
-    let mut message = about(libc::RTM_NEWLINK, name, 0, 0);
+    let mut message = by_name(libc::RTM_NEWLINK, name);
     fill(&mut message);
     netlink
         .request(message)
@@ -97,19 +96,13 @@ pub(crate) fn set_up_by(netlink: &mut Netlink, name: &str, up: bool) -> Result<(
     } else {
         ("take down", 0)
     };
-    let done = netlink.request(about(libc::RTM_NEWLINK, name, flags, UP));
+    let mut fixed = [0; INFO_LEN];
+    fixed[INFO_FLAGS..12].copy_from_slice(&flags.to_ne_bytes());
+    fixed[12..].copy_from_slice(&UP.to_ne_bytes());
+    let mut message = Message::new(libc::RTM_NEWLINK, REQUEST, &fixed);
+    message.text(libc::IFLA_IFNAME, name);
+    let done = netlink.request(message);
     done.map_err(|source| refused(action, name, source))
-}
-
-/// Returns whether a device is up, and its transmit queue length in packets.
-pub(crate) fn up_and_queue_len(netlink: &mut Netlink, name: &str) -> Result<(bool, u32), NetError> {
-    read_by(netlink, name, |payload| {
-        let queue_len = attribute(payload.get(INFO_LEN..)?, libc::IFLA_TXQLEN)?;
-        Some((
-            number_at(payload, INFO_FLAGS)? & UP != 0,
-            number_at(queue_len, 0)?,
-        ))
-    })
 }
 
 /// Keeps a device that is down from generating an address, so that it sends no IPv6.
@@ -137,7 +130,7 @@ pub(crate) fn link_without_own_address(name: &str) -> Result<(), NetError> {
 /// CAP_NET_ADMIN, or if the device cannot be removed, such as `lo` and hardware.
 pub fn link_delete(name: &str) -> Result<(), NetError> {
     open("remove", name)?
-        .request(about(libc::RTM_DELLINK, name, 0, 0))
+        .request(by_name(libc::RTM_DELLINK, name))
         .map_err(|source| refused("remove", name, source))
 }
 
@@ -264,16 +257,7 @@ pub fn link_stats(name: &str) -> Result<LinkStats, NetError> {
 
 /// Requests a device's link message and parses it.
 fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetError> {
-    read_by(&mut open("read", name)?, name, take)
-}
-
-/// Like [`read`], in the namespace of `netlink`.
-fn read_by<T>(
-    netlink: &mut Netlink,
-    name: &str,
-    take: impl FnMut(&[u8]) -> Option<T>,
-) -> Result<T, NetError> {
-    let found = netlink.get(about(libc::RTM_GETLINK, name, 0, 0), take);
+    let found = open("read", name)?.get(by_name(libc::RTM_GETLINK, name), take);
     let found = found.map_err(|source| refused("read", name, source))?;
     found.ok_or_else(|| no_device(name))
 }

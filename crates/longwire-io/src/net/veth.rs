@@ -1,6 +1,6 @@
 //! Virtual Ethernet pairs: frames sent into one end arrive at the other.
 
-use super::link::{INFO_INDEX, INFO_LEN, fd_number, info};
+use super::link::{fd_number, info};
 use super::netlink::{Netlink, REQUEST};
 use super::netlink_message::Message;
 use super::{NetError, NetNamespace};
@@ -47,12 +47,12 @@ pub struct VethConfig<'a> {
 /// MTU out of range.
 pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
     let flags = REQUEST | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-    let mut message = Message::new(libc::RTM_NEWLINK, flags, &described(&config.a));
+    let mut message = Message::new(libc::RTM_NEWLINK, flags, &info(config.a.index.unwrap_or(0)));
     describe(&mut message, &config.a);
     message.nested(libc::IFLA_LINKINFO, |link| {
         link.text(INFO_KIND, "veth").nested(INFO_DATA, |data| {
             data.nested(PEER, |peer| {
-                peer.raw(&described(&config.b));
+                peer.raw(&info(config.b.index.unwrap_or(0)));
                 describe(peer, &config.b);
             });
         });
@@ -63,15 +63,6 @@ pub fn create(config: &VethConfig<'_>) -> Result<(), NetError> {
             let what = format!("the veth pair '{}' and '{}'", config.a.name, config.b.name);
             NetError::refused("make", what, source)
         })
-}
-
-/// Builds an end's `struct ifinfomsg`.
-fn described(end: &End<'_>) -> [u8; INFO_LEN] {
-    let mut bytes = info(0, 0);
-    if let Some(index) = end.index {
-        bytes[INFO_INDEX..INFO_INDEX + 4].copy_from_slice(&index.to_ne_bytes());
-    }
-    bytes
 }
 
 fn describe(message: &mut Message, end: &End<'_>) {

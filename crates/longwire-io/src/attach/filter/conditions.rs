@@ -7,7 +7,7 @@ use longwire_packet::header::IpVersion;
 
 use super::facts::{
     FIRST, HEADER, LATER, NO_PIECE, PIECE, PROTOCOL, SCRATCH, STACK, TAGS, TRANSPORT_AT, TYPE,
-    TYPE_AT, VERSION, load,
+    TYPE_AT, VERSION, jump_if, load, require,
 };
 use super::values::{number_at, value, wait};
 use crate::bpf::instruction::{
@@ -95,9 +95,7 @@ fn test(program: &mut Assembler, of: &Test, ways: Ways) -> Option<()> {
             program.go(no);
         }
         Test::Fragment => {
-            program.put(load_double(0, STACK, PIECE));
-            let first = FIRST.cast_unsigned();
-            program.jump(skip_if_number(Compare::AtLeast, 0, first), yes);
+            jump_if(program, PIECE, (Compare::AtLeast, FIRST), yes);
             program.go(no);
         }
         Test::Bytes {
@@ -177,26 +175,18 @@ fn protocol(program: &mut Assembler, version: Option<IpVersion>, number: u8, way
     program.place(six);
     is(program, 6, transport);
     program.place(transport);
-    program.put(load_double(0, STACK, PIECE));
-    let none = NO_PIECE.cast_unsigned();
-    program.jump(skip_if_number(Compare::Equal, 0, none), ways.no);
+    jump_if(program, PIECE, (Compare::Equal, NO_PIECE), ways.no);
     number_is(program, PROTOCOL, number.into(), ways);
 }
 
 /// Jumps to `no` unless the frame has a transport header with ports.
 fn has_ports(program: &mut Assembler, no: Label) {
-    let found = program.label();
     program.put(load_double(0, STACK, PIECE));
     for missing in [NO_PIECE, LATER] {
         let is = skip_if_number(Compare::Equal, 0, missing.cast_unsigned());
         program.jump(is, no);
     }
-    program.put(load_double(0, STACK, PROTOCOL));
-    for protocol in WITH_PORTS {
-        program.jump(skip_if_number(Compare::Equal, 0, protocol.into()), found);
-    }
-    program.go(no);
-    program.place(found);
+    require(program, PROTOCOL, &WITH_PORTS.map(u32::from), no);
 }
 
 fn port(
@@ -233,28 +223,21 @@ fn in_net(
     if of != Carrier::Any && of != Carrier::Ip {
         program.go(resolution);
     } else {
-        program.put(load_double(0, STACK, VERSION));
-        program.jump(skip_if_number(Compare::Unequal, 0, version), resolution);
+        jump_if(program, VERSION, (Compare::Unequal, version), resolution);
         begins_with(program, net, at, ways);
     }
     program.place(resolution);
-    let types: &[u16] = match of {
+    let types: &[u32] = match of {
         Carrier::Ip => &[],
         _ if net.version == IpVersion::V6 => &[],
-        Carrier::Any => &[ARP, RARP],
-        Carrier::Arp(wanted) => &[wanted],
+        Carrier::Any => &[ARP.into(), RARP.into()],
+        Carrier::Arp(wanted) => &[wanted.into()],
     };
     if types.is_empty() {
         program.go(ways.no);
         return Some(());
     }
-    let found = program.label();
-    program.put(load_double(0, STACK, TYPE));
-    for kind in types {
-        program.jump(skip_if_number(Compare::Equal, 0, (*kind).into()), found);
-    }
-    program.go(ways.no);
-    program.place(found);
+    require(program, TYPE, types, ways.no);
     program.put_all([
         load_double(2, STACK, TYPE_AT),
         add_number(2, if destination { 26 } else { 16 }),

@@ -78,6 +78,28 @@ pub(in crate::attach) fn load(program: &mut Assembler, to: i16, len: i32, otherw
     program.jump(skip_if_number(Compare::Unequal, 0, 0), otherwise);
 }
 
+/// Jumps to `to` if the fact at `place` compares like this.
+pub(super) fn jump_if(
+    program: &mut Assembler,
+    place: i16,
+    (compare, number): (Compare, i32),
+    to: Label,
+) {
+    program.put(load_double(0, STACK, place));
+    program.jump(skip_if_number(compare, 0, number.cast_unsigned()), to);
+}
+
+/// Jumps to `otherwise` unless the fact at `place` is one of these numbers.
+pub(super) fn require(program: &mut Assembler, place: i16, wanted: &[u32], otherwise: Label) {
+    let found = program.label();
+    program.put(load_double(0, STACK, place));
+    for number in wanted {
+        program.jump(skip_if_number(Compare::Equal, 0, *number), found);
+    }
+    program.go(otherwise);
+    program.place(found);
+}
+
 /// Appends the header parser. Clobbers registers 7 to 9.
 pub(super) fn read(program: &mut Assembler, with_transport: bool) {
     let places = (HEADER..0).step_by(8);
@@ -165,8 +187,7 @@ fn read_transport(program: &mut Assembler, done: Label) {
     let (six, found) = (program.label(), program.label());
     // Register 8 holds the offset, register 9 the protocol, and a stack slot the fragmentation.
     program.put(move_register(8, 7));
-    program.put(load_double(0, STACK, VERSION));
-    program.jump(skip_if_number(Compare::Equal, 0, 6), six);
+    jump_if(program, VERSION, (Compare::Equal, 6), six);
     let long = program.label();
     program.put_all([
         load_byte(9, STACK, HEADER + 9),
@@ -218,18 +239,16 @@ fn extensions(program: &mut Assembler, found: Label, done: Label) {
             program.jump(skip_if_number(Compare::Equal, 9, protocol), kind);
         }
         program.go(last);
-        program.place(options);
-        header(program, 2, done);
-        skip_header(program, 1, 3);
-        program.go(next);
-        program.place(routing);
-        header(program, 4, done);
-        skip_header(program, 1, 3);
-        program.go(next);
-        program.place(authentication);
-        header(program, 2, done);
-        skip_header(program, 2, 2);
-        program.go(next);
+        for (kind, loaded, more, shift) in [
+            (options, 2, 1, 3),
+            (routing, 4, 1, 3),
+            (authentication, 2, 2, 2),
+        ] {
+            program.place(kind);
+            header(program, loaded, done);
+            skip_header(program, more, shift);
+            program.go(next);
+        }
         program.place(fragment);
         header(program, 4, done);
         program.put_all([
@@ -244,11 +263,7 @@ fn extensions(program: &mut Assembler, found: Label, done: Label) {
             store_double(STACK, 0, WAITING),
         ]);
         program.place(next);
-        program.put(load_double(0, STACK, WAITING));
-        program.jump(
-            skip_if_number(Compare::Equal, 0, LATER.cast_unsigned()),
-            last,
-        );
+        jump_if(program, WAITING, (Compare::Equal, LATER), last);
     }
     program.go(done);
     program.place(last);

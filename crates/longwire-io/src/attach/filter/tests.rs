@@ -187,7 +187,7 @@ fn untagged(frame: &[u8]) -> Option<((u16, u16), Vec<u8>)> {
 /// Runs a program; `None` if the kernel rejects the frame, as newer kernels do for truncated IP
 /// headers.
 fn trial(program: &OwnedFd, frame: &[u8]) -> Option<bool> {
-    match run_program(program.as_fd(), frame) {
+    match run_program(program.as_fd(), frame, 0) {
         Ok(result) => Some(result == 1),
         Err(error) => {
             assert!(frame.len() < 14 + 40, "{error}: {frame:02x?}");

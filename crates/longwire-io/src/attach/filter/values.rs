@@ -4,7 +4,8 @@ use longwire_packet::filter::tree::{ARP, Expression, IpNumber, Layer, Operation,
 
 use super::facts::{
     CONTEXT, FIRST, HEADER, IP_AT, LENGTH, PIECE, PROTOCOL, SCRATCH, SHIFT, STACK, TAGS,
-    TRANSPORT_AT, TYPE, TYPE_AT, VERSION, VLAN_TAG, VLAN_TYPE, WAITING, WHOLE, load,
+    TRANSPORT_AT, TYPE, TYPE_AT, VERSION, VLAN_TAG, VLAN_TYPE, WAITING, WHOLE, jump_if, load,
+    require,
 };
 use crate::bpf::instruction::{
     Alu, Assembler, Compare, Label, add_number, add_register, compute, compute_number, load_byte,
@@ -139,15 +140,7 @@ fn ip_number(program: &mut Assembler, field: IpNumber, otherwise: Label) {
 
 /// Leaves a layer's offset in register 2.
 fn begin(program: &mut Assembler, layer: Layer, otherwise: Label) -> Option<()> {
-    let mut require = |place: i16, wanted: &[u32]| {
-        let found = program.label();
-        program.put(load_double(0, STACK, place));
-        for number in wanted {
-            program.jump(skip_if_number(Compare::Equal, 0, *number), found);
-        }
-        program.go(otherwise);
-        program.place(found);
-    };
+    let mut require = |place, wanted: &[u32]| require(program, place, wanted, otherwise);
     match layer {
         // The offsets of these layers depend on the location of the outermost tag.
         Layer::Ether | Layer::Tag => return None,
@@ -184,8 +177,7 @@ pub(super) fn number_at(
     match layer {
         Layer::Ether => number_in_frame(program, offset, size, otherwise),
         Layer::Tag => {
-            program.put(load_double(0, STACK, TAGS));
-            program.jump(skip_if_number(Compare::Equal, 0, 0), otherwise);
+            jump_if(program, TAGS, (Compare::Equal, 0), otherwise);
             number_in_frame(program, offset + 14, size, otherwise)
         }
         _ => {
@@ -217,8 +209,7 @@ fn number_in_frame(
         return loaded(program, size, otherwise);
     }
     let [within, done] = [(); 2].map(|()| program.label());
-    program.put(load_double(0, STACK, SHIFT));
-    program.jump(skip_if_number(Compare::Equal, 0, 0), within);
+    jump_if(program, SHIFT, (Compare::Equal, 0), within);
     // Load byte by byte, because each byte may be in the tag or in the frame.
     program.put(move_number(7, 0));
     for at in offset..end {

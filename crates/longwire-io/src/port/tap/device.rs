@@ -65,13 +65,6 @@ struct DropsWithoutCarrier {
     since: Option<u64>,
 }
 
-/// Settings of a device that already existed.
-#[derive(Clone, Copy)]
-struct PreviousSettings {
-    is_up: bool,
-    queue_len: u32,
-}
-
 impl Device {
     /// Attaches to the device `name`, creating it if necessary, and brings it up. Appends
     /// its actions to `notes`.
@@ -84,7 +77,7 @@ impl Device {
         check_name(name)?;
         let netlink = Netlink::route().map_err(|error| error.source);
         let mut netlink = netlink.map_err(|e| failed("opening a socket", e))?;
-        let before = PreviousSettings::read(&mut netlink, name);
+        let before = Interface::find(name).ok();
         let file = tap::control_file().map_err(|error| no_control_file(name, error))?;
         tap::attach(&file, name).map_err(|error| not_attached(name, error))?;
         let mut device = Device {
@@ -95,7 +88,7 @@ impl Device {
             record: None,
             _lock: None,
         };
-        notes.push(match before {
+        notes.push(match &before {
             Some(_) => format!("using the existing TAP device {name}"),
             None => format!("created the TAP device {name}, removed when the port closes"),
         });
@@ -105,9 +98,9 @@ impl Device {
         device.set_offloads(options.offloads, notes)?;
         if let Ok(interface) = Interface::find(name) {
             device._lock = PortLock::of_tap(interface.index);
-            device.record = before.map(|before| before.record(&interface));
+            device.record = before.as_ref().map(|before| record(before, &interface));
         }
-        raise(&mut netlink, name, before)
+        raise(&mut netlink, name, before.as_ref())
             .map_err(|e| failed("bringing the device up", e.into_io()))?;
         // The file permanently refers to the network namespace of the opening thread.
         device.counters = File::open("/proc/thread-self/net/dev").ok();
@@ -195,25 +188,17 @@ impl Drop for Device {
     }
 }
 
-impl PreviousSettings {
-    /// Reads an existing device's settings.
-    fn read(netlink: &mut Netlink, name: &str) -> Option<PreviousSettings> {
-        let (is_up, queue_len) = link::up_and_queue_len(netlink, name).ok()?;
-        Some(PreviousSettings { is_up, queue_len })
+/// Records how to restore the changes to a device that already existed.
+fn record(before: &Interface, now: &Interface) -> (PortRecord, Restorer) {
+    let name = &now.name;
+    let (record, mut changing) = PortRecord::begin(now.index, name, false);
+    if !before.up {
+        changing.note(name, Undo::Down);
     }
-
-    /// Records how to restore the changes that follow.
-    fn record(&self, interface: &Interface) -> (PortRecord, Restorer) {
-        let name = &interface.name;
-        let (record, mut changing) = PortRecord::begin(interface.index, name, false);
-        if !self.is_up {
-            changing.note(name, Undo::Down);
-        }
-        if self.queue_len < QUEUE_LEN {
-            changing.note(name, Undo::QueueLen(self.queue_len.cast_signed()));
-        }
-        (record, Restorer::open(name))
+    if before.tx_queue_len < QUEUE_LEN {
+        changing.note(name, Undo::QueueLen(before.tx_queue_len.cast_signed()));
     }
+    (record, Restorer::open(name))
 }
 
 /// Frames that the device counts as dropped.
@@ -243,13 +228,9 @@ impl Drops {
 }
 
 /// Brings a device up with a queue of at least [`QUEUE_LEN`].
-fn raise(
-    netlink: &mut Netlink,
-    name: &str,
-    before: Option<PreviousSettings>,
-) -> Result<(), NetError> {
+fn raise(netlink: &mut Netlink, name: &str, before: Option<&Interface>) -> Result<(), NetError> {
     // Resizing fails if memory is short; the shorter queue also works.
-    if before.is_none_or(|before| before.queue_len < QUEUE_LEN) {
+    if before.is_none_or(|before| before.tx_queue_len < QUEUE_LEN) {
         let _ = link::set_tx_queue_len(netlink, name, QUEUE_LEN);
     }
     link::set_up_by(netlink, name, true)
