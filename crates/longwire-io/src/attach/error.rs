@@ -15,7 +15,10 @@ pub enum AttachError {
     )]
     OldKernel { source: io::Error },
     #[error("the kernel rejected the BPF programs: {source}{}", rights(.source))]
-    Program { source: io::Error },
+    Program {
+        #[from]
+        source: io::Error,
+    },
     #[error("{source}; interfaces are {present}")]
     NoInterface { source: NetError, present: String },
     #[error("no default route; choose an interface with --interface: {present}")]
@@ -78,10 +81,6 @@ fn rights(error: &io::Error) -> &'static str {
 }
 
 impl AttachError {
-    pub(super) fn program(source: io::Error) -> AttachError {
-        AttachError::Program { source }
-    }
-
     /// Converts the error of an attachment's first query, which kernels without TCX reject.
     pub(super) fn of_query(source: io::Error) -> AttachError {
         match source.raw_os_error() {
@@ -134,7 +133,7 @@ mod tests {
     #[test]
     fn only_missing_rights_ask_for_root() {
         for (errno, asked) in [(libc::EPERM, true), (libc::EACCES, false)] {
-            let error = AttachError::program(io::Error::from_raw_os_error(errno));
+            let error = AttachError::from(io::Error::from_raw_os_error(errno));
             assert_eq!(error.to_string().contains("as root"), asked, "{error}");
         }
     }

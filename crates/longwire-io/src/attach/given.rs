@@ -11,7 +11,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::AttachError;
 use super::filter::facts::{CONTEXT, STACK, load};
 use crate::bpf::CounterMap;
 use crate::bpf::instruction::{
@@ -90,10 +89,8 @@ impl GivenFrames {
     ///
     /// # Errors
     /// Missing CAP_BPF.
-    pub fn shared(hook: Hook) -> Result<Arc<GivenFrames>, AttachError> {
-        GivenFrames::new(hook)
-            .map(Arc::new)
-            .map_err(AttachError::program)
+    pub fn shared(hook: Hook) -> std::io::Result<Arc<GivenFrames>> {
+        GivenFrames::new(hook).map(Arc::new)
     }
 
     /// Appends instructions that deliver the frame to an interface and end the program. Register 6

@@ -183,7 +183,7 @@ impl std::fmt::Debug for PreparedLink {
 /// and an existing one take all frames; or CAP_NET_ADMIN, CAP_BPF or CAP_SYS_ADMIN is missing.
 pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink, AttachError> {
     let _hurry = ExpeditedGrace::begin();
-    alive::start().map_err(AttachError::program)?;
+    alive::start()?;
     place.selection.check_size()?;
     let found = place.namespace.run(|| find(place.interface))??;
     let claim = place.claims.get(&found.name);
@@ -369,7 +369,6 @@ impl Attachment {
         let load = |name: &str, given: &GivenFrames| {
             let program = taker::give_back(self.recipe.mark, self.index, given);
             bpf::load_program(ProgramKind::Tcx, &format!("{PROGRAM}_{name}"), &program)
-                .map_err(AttachError::program)
         };
         let [received, sent] = &self.given;
         let programs = [load("arrive", received)?, load("send", sent)?];
@@ -379,7 +378,7 @@ impl Attachment {
                 .map(|(device, program)| attach_giver(device, program.as_fd()))
                 .collect::<io::Result<_>>()
         })?;
-        self.giving = giving.map_err(AttachError::program)?;
+        self.giving = giving?;
         self._programs = programs.into();
         Ok(())
     }
@@ -397,8 +396,7 @@ impl Attachment {
     pub fn select(&mut self, loaded: LoadedSelection) -> Result<(), AttachError> {
         let LoadedSelection { takers, selection } = loaded;
         for ((_, link), taker) in self.taking.iter().zip(&takers) {
-            link.replace(taker.program())
-                .map_err(AttachError::program)?;
+            link.replace(taker.program())?;
         }
         let calls = takers.into_iter().filter_map(|taker| taker.call).collect();
         self.calls = [calls, std::mem::take(&mut self.calls[0])];
@@ -408,7 +406,7 @@ impl Attachment {
 
     /// Returns an unused rank at the interface, in the calling thread's namespace.
     fn next_rank(&self) -> Result<Rank, AttachError> {
-        let hooks = hooks_of(self.index).map_err(AttachError::program)?;
+        let hooks = hooks_of(self.index)?;
         Ok(self.recipe.rank.after_others(&hooks))
     }
 
@@ -419,7 +417,7 @@ impl Attachment {
             let left = self.pins.as_ref().filter(|_| self.is_claimed);
             let link = match left.and_then(|pins| pins.left(hook)) {
                 Some(link) => {
-                    link.replace(program).map_err(AttachError::program)?;
+                    link.replace(program).map_err(AttachError::from)?;
                     link
                 }
                 None => self.attach(hook, program)?,
@@ -573,7 +571,7 @@ fn attach_at<E: From<AttachError>>(
             Err(source) if is_race(&source) => {
                 return Err(AttachError::Changed { interface, source }.into());
             }
-            Err(error) => return Err(AttachError::program(error).into()),
+            Err(error) => return Err(AttachError::from(error).into()),
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn prepare_port(
     hub: &AttachHub,
 ) -> Result<(PortEngage, Port), AttachError> {
     let _hurry = ExpeditedGrace::begin();
-    alive::start().map_err(AttachError::program)?;
+    alive::start()?;
     selection.check_size()?;
     let found = namespace.run(|| find(interface))??;
     namespace.run(|| {
@@ -70,11 +70,9 @@ pub fn prepare_port(
     let port = hub
         .namespace
         .run(|| open(&name, &hub.options(&found), &given).map_err(AttachError::from))??;
-    let load = |name: &str, instructions: &[_]| {
-        bpf::load_program(ProgramKind::Tcx, name, instructions).map_err(AttachError::program)
-    };
+    let load = |name, instructions: &[_]| bpf::load_program(ProgramKind::Tcx, name, instructions);
     let selected = selection.node(true);
-    let (call, array) = AliveCall::to(device).map_err(AttachError::program)?;
+    let (call, array) = AliveCall::to(device)?;
     let destination = Destination::WhileAlive(array.as_fd());
     let taking = take(None, selected.as_ref(), destination).ok_or(AttachError::FilterTooComplex)?;
     let delivering = deliver(found.index, found.mac.unwrap_or_default(), &given);
@@ -89,7 +87,7 @@ pub fn prepare_port(
         taking: None,
         programs: [load(PORT_PROGRAM, &taking)?, load(PORT_PROGRAM, &passing)?],
         _call: call,
-        giving: Some(giving.map_err(AttachError::program)?),
+        giving: Some(giving?),
         _delivering: delivering,
         given: [given],
         _hub: hub.namespace.try_clone()?,
@@ -168,8 +166,7 @@ impl AttachedPort {
     pub fn set_taking(&mut self, takes: bool) -> Result<(), AttachError> {
         if let Some(link) = self.taking.as_ref().filter(|_| takes != self.takes) {
             let program = &self.programs[usize::from(!takes)];
-            let replaced = link.replace(program.as_fd());
-            replaced.map_err(AttachError::program)?;
+            link.replace(program.as_fd())?;
             self.takes = takes;
         }
         Ok(())

@@ -108,7 +108,7 @@ impl Selector {
             Hook::Ingress => (false, outside),
         };
         let call = match self.recipe.fail {
-            FailMode::Open => Some(AliveCall::to(device).map_err(AttachError::program)?),
+            FailMode::Open => Some(AliveCall::to(device)?),
             FailMode::Closed => None,
         };
         let destination = match &call {
@@ -123,7 +123,7 @@ impl Selector {
         let program = bpf::load_program(ProgramKind::Tcx, &name, &instructions);
         Ok(Taker {
             hook,
-            program: program.map_err(AttachError::program)?,
+            program: program?,
             call: call.map(|(call, _)| call),
         })
     }

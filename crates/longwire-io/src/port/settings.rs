@@ -15,7 +15,7 @@ use super::PortError;
 use super::lock::PortLock;
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::{Interface, names_present};
-use crate::net::record::{PortRecord, Restorer, SettingsChange, Undo};
+use crate::net::record::{ChangedSettings, PortRecord, SettingsChange, Undo};
 use crate::net::{NetError, offloads};
 
 /// The lock on an interface and the settings changed for a port. Drop restores them; after SIGKILL,
@@ -23,7 +23,7 @@ use crate::net::{NetError, offloads};
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// `None` if no setting was changed.
-    changed: Option<(PortRecord, Restorer)>,
+    _changed: Option<ChangedSettings>,
     // Dropped last, so that no other port changes the interface until then.
     _lock: PortLock,
 }
@@ -39,7 +39,7 @@ impl Settings {
         notes: &mut Vec<String>,
     ) -> Settings {
         let name = &interface.name;
-        let (record, mut changing) = PortRecord::begin(interface.index, name, quiets);
+        let mut changing = PortRecord::begin(interface.index, name, quiets);
         if let Ok(ethtool) = &Ethtool::open() {
             match frames {
                 Frames::AsTheyCome => {}
@@ -54,7 +54,7 @@ impl Settings {
             quiet(name, &mut changing, notes);
         }
         Settings {
-            changed: Some((record, Restorer::open(name))),
+            _changed: Some(changing.end(name)),
             _lock: lock,
         }
     }
@@ -62,16 +62,8 @@ impl Settings {
     /// Leaves an interface's settings unchanged.
     pub(crate) fn untouched(lock: PortLock) -> Settings {
         Settings {
-            changed: None,
+            _changed: None,
             _lock: lock,
-        }
-    }
-}
-
-impl Drop for Settings {
-    fn drop(&mut self) {
-        if let Some((record, restorer)) = &mut self.changed {
-            record.end(|device, undo| restorer.restore(device, undo));
         }
     }
 }

@@ -394,16 +394,6 @@ proptest! {
     }
 }
 
-/// Without an outer UDP checksum, the kernel describes the inner datagrams' segmentation.
-#[test]
-fn udp_trains_in_vxlan_are_of_the_inner_header() {
-    let spec = FrameSpec::udp(24_000);
-    let (frame, segments) = decoded_train(Tunnel::v4(Carrier::Vxlan, false), &spec, 1_200);
-    assert_eq!(segments.kind, SegmentKind::Udp);
-    assert_eq!(segments.header_len, 14 + 20 + 8 + 8 + 14 + 20 + 8);
-    assert_eq!(segments.wire_frames(frame.len()).len(), 20);
-}
-
 /// 64 KiB plus tunnel headers per segment exceed one IP packet.
 #[test]
 fn long_trains_are_split() {

@@ -111,7 +111,7 @@ impl PortRecord {
     ///
     /// A port that changed nothing may still have to restore the settings of a process that ends
     /// first, so the process keeps the necessary rights.
-    pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> (PortRecord, SettingsChange) {
+    pub(crate) fn begin(port: u32, device: &str, quiet: bool) -> SettingsChange {
         rights::will_restore();
         let mut own = own();
         let directory = Directory::lock();
@@ -136,12 +136,12 @@ impl PortRecord {
         if kept {
             changing.note(device, Undo::Ipv6);
         }
-        (record, changing)
+        changing
     }
 
-    /// Ends the port's part: passes its changes to `restore`, unless they are transferred to
-    /// another process with a port on the interface.
-    pub(crate) fn end(self, mut restore: impl FnMut(&str, &Undo)) {
+    /// Ends the port's part: restores its changes, unless they are transferred to another process
+    /// with a port on the interface.
+    fn end(self, restorer: &mut Restorer) {
         let mut own = own();
         let directory = Directory::lock();
         let Some(record) = own.as_mut() else { return };
@@ -166,7 +166,7 @@ impl PortRecord {
         if heir.is_none_or(|(_, path)| append(&path, &mine).is_err()) {
             for entry in mine.iter().rev() {
                 if let Some(undo) = &entry.undo {
-                    restore(&entry.device, undo);
+                    restorer.restore(&entry.device, undo);
                 }
             }
         }
@@ -190,6 +190,14 @@ impl SettingsChange {
         self.add(device, Some(undo));
     }
 
+    /// Ends the transaction. The restorer is opened now, while the process has the rights.
+    pub(crate) fn end(self, device: &str) -> ChangedSettings {
+        ChangedSettings {
+            record: self.record,
+            restorer: Restorer::open(device),
+        }
+    }
+
     fn add(&mut self, device: &str, undo: Option<Undo>) {
         let entry = Entry {
             owner: self.record,
@@ -199,6 +207,19 @@ impl SettingsChange {
         if let Some(record) = self.own.as_mut() {
             record.add(entry);
         }
+    }
+}
+
+/// The settings that a port has changed. Drop restores them.
+#[derive(Debug)]
+pub(crate) struct ChangedSettings {
+    record: PortRecord,
+    restorer: Restorer,
+}
+
+impl Drop for ChangedSettings {
+    fn drop(&mut self) {
+        self.record.end(&mut self.restorer);
     }
 }
 

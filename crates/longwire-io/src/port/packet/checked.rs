@@ -30,23 +30,30 @@ const DECEIVERS: [&str; 1] = ["i40e"];
 ///
 /// # Errors
 /// The driver cannot send frames with an invalid check sequence, or the wire has a different rate.
-pub(super) fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
-    let port = format!("packet:{name}");
-    let interface = super::super::settings::find_up(&port, name)?;
-    let driver = driver_of(&interface);
+pub(super) fn open_gap(
+    port: &str,
+    interface: &Interface,
+    rate: BitRate,
+) -> Result<GapTx<CheckedLine>, PortError> {
+    let name = &interface.name;
+    let driver = Ethtool::open().and_then(|ethtool| ethtool.driver(name));
+    let driver = driver.unwrap_or_else(|_| "unknown".to_owned());
     if DECEIVERS.contains(&driver.as_str()) {
         let why = "which overwrites the frame check sequence";
-        return Err(refused(&port, &driver, why));
+        return Err(refused(port, &driver, why));
     }
-    check_speed(&port, name, rate)?;
-    let line = CheckedLine::open(&port, &interface)?;
+    // If the device reports no speed, the user's value applies.
+    if let Ok(Some(speed)) = Ethtool::open().and_then(|ethtool| ethtool.speed(name))
+        && speed != rate
+    {
+        return Err(PortError::unsupported(
+            port,
+            format!("gap frames at {rate}, but the wire has {speed}; write {speed}"),
+        ));
+    }
+    let line = CheckedLine::open(port, interface)?;
     line.probe(&driver)?;
-    Ok(GapTx::new(line, port, rate))
-}
-
-fn driver_of(interface: &Interface) -> String {
-    let driver = Ethtool::open().and_then(|ethtool| ethtool.driver(&interface.name));
-    driver.unwrap_or_else(|_| "unknown".to_owned())
+    Ok(GapTx::new(line, port.to_owned(), rate))
 }
 
 fn refused(port: &str, driver: &str, why: &str) -> PortError {
@@ -57,19 +64,6 @@ fn refused(port: &str, driver: &str, why: &str) -> PortError {
              ixgbe"
         ),
     )
-}
-
-/// Rejects a wire with a different rate.
-fn check_speed(port: &str, name: &str, rate: BitRate) -> Result<(), PortError> {
-    let speed = Ethtool::open().and_then(|ethtool| ethtool.speed(name));
-    // If the device reports no speed, the user's value applies.
-    match speed.ok().flatten() {
-        Some(speed) if speed != rate => Err(PortError::unsupported(
-            port,
-            format!("gap frames at {rate}, but the wire has {speed}; write {speed}"),
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// Frames to send with their check sequences.

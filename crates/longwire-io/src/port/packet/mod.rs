@@ -111,7 +111,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
             None => AnyRx::Silent(SilentRx),
         },
         tx: match options.gap_frames {
-            Some(rate) => AnyTx::Gap(Box::new(open_gap(name, rate)?)),
+            Some(rate) => AnyTx::Gap(Box::new(open_gap(&port, &interface, rate)?)),
             None => AnyTx::Packet(tx),
         },
         name: port,

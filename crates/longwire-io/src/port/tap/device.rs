@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use crate::net::interface::Interface;
 use crate::net::netlink::Netlink;
-use crate::net::record::{PortRecord, Restorer, Undo};
+use crate::net::record::{ChangedSettings, PortRecord, Undo};
 use crate::net::{NetError, link, tap};
 use crate::port::lock::{self, PortLock};
 use crate::port::{PortError, options, vnet};
@@ -47,12 +47,12 @@ const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 /// An attached TAP device. Drop restores its settings; after SIGKILL, the next port to open does. A
 /// device created by the port is removed with it.
 pub(super) struct Device {
+    /// Changes to a device that already existed. Dropped first, while the device is attached.
+    changed: Option<ChangedSettings>,
     name: String,
     file: File,
     counters: Option<File>,
     without_carrier: Mutex<DropsWithoutCarrier>,
-    /// Changes to a device that already existed.
-    record: Option<(PortRecord, Restorer)>,
     _lock: Option<PortLock>,
 }
 
@@ -81,11 +81,11 @@ impl Device {
         let file = tap::control_file().map_err(|error| no_control_file(name, error))?;
         tap::attach(&file, name).map_err(|error| not_attached(name, error))?;
         let mut device = Device {
+            changed: None,
             name: name.to_owned(),
             file,
             counters: None,
             without_carrier: Mutex::default(),
-            record: None,
             _lock: None,
         };
         notes.push(match &before {
@@ -98,7 +98,7 @@ impl Device {
         device.set_offloads(options.offloads, notes)?;
         if let Ok(interface) = Interface::find(name) {
             device._lock = PortLock::of_tap(interface.index);
-            device.record = before.as_ref().map(|before| record(before, &interface));
+            device.changed = before.as_ref().map(|before| record(before, &interface));
         }
         raise(&mut netlink, name, before.as_ref())
             .map_err(|e| failed("bringing the device up", e.into_io()))?;
@@ -180,25 +180,17 @@ impl Device {
     }
 }
 
-impl Drop for Device {
-    fn drop(&mut self) {
-        if let Some((record, mut restorer)) = self.record.take() {
-            record.end(|device, undo| restorer.restore(device, undo));
-        }
-    }
-}
-
 /// Records how to restore the changes to a device that already existed.
-fn record(before: &Interface, now: &Interface) -> (PortRecord, Restorer) {
+fn record(before: &Interface, now: &Interface) -> ChangedSettings {
     let name = &now.name;
-    let (record, mut changing) = PortRecord::begin(now.index, name, false);
+    let mut changing = PortRecord::begin(now.index, name, false);
     if !before.up {
         changing.note(name, Undo::Down);
     }
     if before.tx_queue_len < QUEUE_LEN {
         changing.note(name, Undo::QueueLen(before.tx_queue_len.cast_signed()));
     }
-    (record, Restorer::open(name))
+    changing.end(name)
 }
 
 /// Frames that the device counts as dropped.
