@@ -190,46 +190,29 @@ impl IpHeader {
             destination_at: at + 24,
         };
         for _ in 0..EXTENSIONS_MAX {
-            let extension = Extension::read(frame, parsed.transport_at, parsed.protocol)?;
-            let Some(extension) = extension else {
+            if !parsed.skip_extension(frame)? {
                 return Some(parsed);
-            };
-            if let Some(home) = extension.home_address_at {
-                parsed.source_at = home;
             }
-            if let Some(last) = extension.last_address_at {
-                parsed.destination_at = last;
-            }
-            parsed.protocol = extension.next;
-            parsed.transport_at += extension.len;
         }
         None
     }
-}
 
-struct Extension {
-    next: u8,
-    len: usize,
-    home_address_at: Option<usize>,
-    last_address_at: Option<usize>,
-}
-
-impl Extension {
-    /// Parses the extension header `protocol` at `at`; `Some(None)` if it is the transport header,
-    /// `None` if no transport header can follow.
-    fn read(frame: &[u8], at: usize, protocol: u8) -> Option<Option<Extension>> {
-        let plain_len = |frame: &[u8]| Some((usize::from(*frame.get(at + 1)?) + 1) * 8);
-        let (mut home_address_at, mut last_address_at) = (None, None);
-        let len = match protocol {
+    /// Moves past an extension header. Returns `false` at the transport header; `None` if no
+    /// transport header can follow.
+    fn skip_extension(&mut self, frame: &[u8]) -> Option<bool> {
+        let at = self.transport_at;
+        let plain_len = || Some((usize::from(*frame.get(at + 1)?) + 1) * 8);
+        let len = match self.protocol {
             // Hop-by-hop, mobility, HIP, shim6.
-            0 | 135 | 139 | 140 => plain_len(frame)?,
+            0 | 135 | 139 | 140 => plain_len()?,
             60 => {
-                home_address_at = header::home_address(frame, at);
-                plain_len(frame)?
+                self.source_at = header::home_address(frame, at).unwrap_or(self.source_at);
+                plain_len()?
             }
             43 => {
-                let len = plain_len(frame)?;
-                last_address_at = last_route_address(frame.get(at..at + len)?)?.map(|o| at + o);
+                let len = plain_len()?;
+                let last = last_route_address(frame.get(at..at + len)?)?;
+                self.destination_at = last.map_or(self.destination_at, |offset| at + offset);
                 len
             }
             // An atomic fragment (RFC 6946).
@@ -237,14 +220,11 @@ impl Extension {
             44 => return None,
             // The authentication header counts 4-byte words.
             51 => (usize::from(*frame.get(at + 1)?) + 2) * 4,
-            _ => return Some(None),
+            _ => return Some(false),
         };
-        Some(Some(Extension {
-            next: *frame.get(at)?,
-            len,
-            home_address_at,
-            last_address_at,
-        }))
+        self.protocol = *frame.get(at)?;
+        self.transport_at += len;
+        Some(true)
     }
 }
 

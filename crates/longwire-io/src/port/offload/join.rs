@@ -1,9 +1,7 @@
 //! Joins wire frames that were cut from one train.
 
-use longwire_packet::header::IpVersion;
-
 use super::headers::{Headers, PACKET_MAX, Transport};
-use super::segments::{TCP_LAST_ONLY, put_len, write_unfinished_checksum};
+use super::segments::{TCP_LAST_ONLY, put_len, write_network_header, write_unfinished_checksum};
 use super::{Offload, Segments, checksum};
 
 /// Maximum length of a joined train: its IP length has 16 bits.
@@ -135,8 +133,7 @@ impl Joiner {
 /// Returns whether parts with these headers can be joined: the device must be able to compute a
 /// checksum per segment.
 fn joins(segments: Segments, headers: &Headers, bytes: &[u8]) -> bool {
-    segments.kind.matches(headers)
-        && headers.payload_at == usize::from(segments.header_len)
+    segments.fit(headers)
         && headers.ip.end == bytes.len()
         && !checksum::has_no_checksum(bytes, headers)
 }
@@ -147,15 +144,7 @@ pub(super) fn finish_headers(
     headers: &Headers,
     flags: u8,
 ) -> Option<super::Checksum> {
-    let at = headers.ip.at;
-    let len = frame.len() - at;
-    match headers.ip.network {
-        IpVersion::V4 => {
-            put_len(frame, at + 2, len);
-            checksum::write_ipv4_checksum(frame, at);
-        }
-        IpVersion::V6 => put_len(frame, at + 4, len - 40),
-    }
+    write_network_header(frame, &headers.ip, 0);
     let at = headers.transport_at();
     match headers.transport {
         Transport::Udp => put_len(frame, at + 4, frame.len() - at),

@@ -171,14 +171,8 @@ pub(super) fn cut_piece(
     out.extend_from_slice(&super_frame[..headers.payload_at]);
     out.extend_from_slice(&payload[from..to]);
 
-    let piece = Piece {
-        first: range.start == 0,
-        last: range.end == count,
-        segment: range.start,
-        payload_at: from,
-    };
-    write_network_header(out, &headers.ip, &piece);
-    write_transport_header(out, headers, segments, &piece);
+    write_network_header(out, &headers.ip, range.start);
+    write_transport_header(out, headers, segments, (range.start, range.end == count));
     let checksum = write_unfinished_checksum(out, headers);
     if let Some(tunnels) = tunnels {
         let start = headers.transport_at();
@@ -187,7 +181,7 @@ pub(super) fn cut_piece(
             Some(_) => !be16(out, headers.checksum_at())?,
             None => Sum::default().add(&out[start..]).fold(),
         };
-        tunnels.write(out, InnerBytes { start, sum }, &piece);
+        tunnels.write(out, InnerBytes { start, sum }, range.start);
     }
     Some(Offload {
         checksum,
@@ -195,26 +189,14 @@ pub(super) fn cut_piece(
     })
 }
 
-/// The part of a super-packet that a frame carries.
-pub(super) struct Piece {
-    /// Whether the piece includes the first segment.
-    first: bool,
-    /// Whether the piece includes the last segment.
-    last: bool,
-    /// Index of the first segment.
-    segment: usize,
-    /// Start of the piece's payload in the super-packet's payload.
-    payload_at: usize,
-}
-
-pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, piece: &Piece) {
+pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, segment: usize) {
     let at = ip.at;
     match ip.network {
         IpVersion::V4 => {
             put_len(frame, at + 2, frame.len() - at);
             let id = be16(frame, at + 4).unwrap_or(0);
             // The identification may wrap around (RFC 6864).
-            let id = id.wrapping_add(piece.segment as u16);
+            let id = id.wrapping_add(segment as u16);
             frame[at + 4..at + 6].copy_from_slice(&id.to_be_bytes());
             write_ipv4_checksum(frame, at);
         }
@@ -222,19 +204,25 @@ pub(super) fn write_network_header(frame: &mut [u8], ip: &IpHeader, piece: &Piec
     }
 }
 
-fn write_transport_header(frame: &mut [u8], headers: &Headers, segments: Segments, piece: &Piece) {
+fn write_transport_header(
+    frame: &mut [u8],
+    headers: &Headers,
+    segments: Segments,
+    (segment, is_last): (usize, bool),
+) {
     let at = headers.transport_at();
     match headers.transport {
         Transport::Udp => put_len(frame, at + 4, frame.len() - at),
         Transport::Tcp => {
             let field = [frame[at + 4], frame[at + 5], frame[at + 6], frame[at + 7]];
-            let sequence = u32::from_be_bytes(field).wrapping_add(piece.payload_at as u32);
+            let before = segment * usize::from(segments.payload_len).max(1);
+            let sequence = u32::from_be_bytes(field).wrapping_add(before as u32);
             frame[at + 4..at + 8].copy_from_slice(&sequence.to_be_bytes());
             let flags = &mut frame[at + 13];
-            if !piece.last {
+            if !is_last {
                 *flags &= !TCP_LAST_ONLY;
             }
-            if !piece.first && segments.cwr_once {
+            if segment > 0 && segments.cwr_once {
                 *flags &= !TCP_CWR;
             }
         }

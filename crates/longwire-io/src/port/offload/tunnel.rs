@@ -9,7 +9,7 @@ use longwire_packet::frame::mac_header_len;
 
 use super::checksum::{self, Sum, pseudo_header};
 use super::headers::{Headers, IPV4, IPV6, IpHeader, be16};
-use super::segments::{Piece, put_len, write_network_header};
+use super::segments::{put_len, write_network_header};
 
 /// Maximum number of outer IP headers.
 const DEPTH: usize = 3;
@@ -72,7 +72,7 @@ impl Tunnels {
     }
 
     /// Writes the headers around a train's piece: lengths, IPv4 identification and checksums.
-    pub(super) fn write(&self, frame: &mut [u8], inner: InnerBytes, piece: &Piece) {
+    pub(super) fn write(&self, frame: &mut [u8], inner: InnerBytes, segment: usize) {
         for ip in self.innermost_first() {
             let ip = IpHeader {
                 end: frame.len(),
@@ -87,7 +87,7 @@ impl Tunnels {
                 frame[at..at + 2].fill(0);
                 checksum::put_checksum(frame, at, !sum_around(frame, &ip, inner).fold());
             }
-            write_network_header(frame, &ip, piece);
+            write_network_header(frame, &ip, segment);
         }
     }
 }
