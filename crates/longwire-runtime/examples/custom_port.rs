@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use longwire_engine::{LinkSpec, Nanos, NoLoader};
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
-use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::own::OwnRx;
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
-use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, TxFrame};
+use longwire_io::{Event, PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, start};
 
 /// A port's receiving half: frames that the program sends to a channel.
@@ -53,7 +53,7 @@ impl OwnRx for Input {
 /// A port's sending half: a channel that the program reads.
 struct Output(Sender<Vec<u8>>);
 
-impl OwnTx for Output {
+impl TxPort for Output {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         // The frame is lost if the program has stopped reading.
         let _ = self.0.send(frame.bytes.to_vec());

@@ -192,7 +192,9 @@ fn run_plain(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64)
 /// Like [`run_plain`], with the network of `run A B --control`.
 fn run_controllable(args: &ControllableArgs, size: u32, load: u32) -> Result<(f64, u64), Error> {
     let source = source(args, &config(args)?, size, load)?;
-    let silent = Source::new(size as usize, 4_096, 0);
+    // No frames, so any rate will do.
+    let rate = BitRate::from_bits_per_sec(1).expect("a rate");
+    let silent = Source::paced(size as usize, 4_096, rate, 0);
     let ports = vec![(source, Sink::copying()), (silent, Sink::copying())];
     let parts = parts(args)?;
     let begun = cpu_of_thread();

@@ -9,7 +9,7 @@ use longwire_engine::Nanos;
 
 use super::gap::GapTx;
 use super::one_way::{DiscardTx, SilentRx};
-use super::own::{OwnRx, OwnTx};
+use super::own::OwnRx;
 use super::packet::{CheckedLine, PacketRx, PacketTx};
 use super::pcap::{PcapRx, PcapTx};
 use super::tap::{TapRx, TapTx};
@@ -58,7 +58,7 @@ pub enum AnyTx {
     /// One end of an in-memory cable.
     Pipe(Box<mem::PipeTx>),
     /// The caller's implementation.
-    Own(Box<dyn OwnTx>),
+    Own(Box<dyn TxPort + Send>),
     /// The missing half of a port that only receives.
     Discard(DiscardTx),
 }
@@ -155,7 +155,7 @@ impl TxPort for AnyTx {
         each_tx!(self, port => port.sample_every(every))
     }
 
-    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+    fn sampled(&mut self, take: &mut dyn FnMut(SendStamp)) {
         each_tx!(self, port => port.sampled(take));
     }
 

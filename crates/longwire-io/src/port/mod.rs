@@ -235,7 +235,7 @@ pub trait TxPort {
 
     /// Passes the send stamps received since the last call to `take`, mostly oldest first. A stamp
     /// may arrive some time after its frame has left, or never.
-    fn sampled(&mut self, _take: &mut impl FnMut(SendStamp)) {}
+    fn sampled(&mut self, _take: &mut dyn FnMut(SendStamp)) {}
 
     /// Returns how long before its release a frame may be pushed, for ports whose device holds it
     /// until then. `None` for ports that send immediately.

@@ -1,13 +1,13 @@
-//! Ports implemented by the caller, as in tests and benches.
+//! Receiving halves implemented by the caller, as in tests and benches.
 //!
-//! [`RxPort`] and [`TxPort`] pass frames without indirect calls. These traits make one indirect
-//! call per frame, and are easier to implement.
+//! [`RxPort`] passes frames without indirect calls. This trait makes one indirect call per frame,
+//! and is easier to implement. Sending halves implement [`TxPort`](super::TxPort).
 
 use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
 
-use super::{PortError, PushResult, Received, RxFrame, RxPort, TxFrame, TxPort};
+use super::{Received, RxFrame, RxPort};
 
 /// A frame source. Implementations must satisfy the requirements of [`RxPort`].
 pub trait OwnRx: Send {
@@ -29,27 +29,6 @@ pub trait OwnRx: Send {
     fn frame_max(&self) -> usize;
 }
 
-/// A frame sink. Implementations must satisfy the requirements of [`TxPort`].
-pub trait OwnTx: Send {
-    /// Accepts a frame, which leaves by the next flush.
-    fn push(&mut self, frame: TxFrame<'_>) -> PushResult;
-
-    /// Sends the pushed frames and returns the number of departed frames.
-    ///
-    /// # Errors
-    /// A failure that ends sending.
-    fn flush(&mut self) -> Result<usize, PortError>;
-
-    /// Returns the number of frames that can be pushed before a flush.
-    fn free_slots(&self) -> usize;
-
-    /// Returns the number of unsent frames.
-    fn unsent(&self) -> usize;
-
-    /// Switches the receiver's carrier.
-    fn set_carrier(&mut self, _up: bool) {}
-}
-
 impl RxPort for Box<dyn OwnRx> {
     fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         OwnRx::receive(&mut **self, now, max, take)
@@ -61,27 +40,5 @@ impl RxPort for Box<dyn OwnRx> {
 
     fn frame_max(&self) -> usize {
         OwnRx::frame_max(&**self)
-    }
-}
-
-impl TxPort for Box<dyn OwnTx> {
-    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        OwnTx::push(&mut **self, frame)
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        OwnTx::flush(&mut **self)
-    }
-
-    fn free_slots(&self) -> usize {
-        OwnTx::free_slots(&**self)
-    }
-
-    fn unsent(&self) -> usize {
-        OwnTx::unsent(&**self)
-    }
-
-    fn set_carrier(&mut self, up: bool) {
-        OwnTx::set_carrier(&mut **self, up);
     }
 }

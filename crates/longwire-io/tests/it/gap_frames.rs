@@ -1,8 +1,8 @@
 //! Gap frames on the in-memory wire, as seen by the device at its other end, byte time by byte
 //! time.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::port::gap::{
@@ -11,11 +11,11 @@ use longwire_io::port::gap::{
 use longwire_io::port::options::OpenOptions;
 use longwire_io::port::registry;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
+use longwire_testbed::support::gap_wire::{Card, PREAMBLE, WireReceiver, spacing_error};
 use longwire_units::random::Stream;
 use proptest::prelude::*;
 
 use crate::common::pair::Pair;
-use crate::common::wire::{Card, PREAMBLE, WireReceiver, spacing_error};
 
 const TEN_GIGABIT: u64 = 10_000_000_000;
 
@@ -252,17 +252,18 @@ fn the_receiver_accepts_only_undamaged_frames() {
 /// Drives a port as the egress stage does: every 1 to 5 us, pushes due frames, keeps the wire busy
 /// and flushes. One iteration takes as long as `pause`. At the end, all pushed frames have left.
 fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (WireReceiver, Tally) {
-    let clock = Rc::new(Cell::new(0));
-    let card = Card::new(Some(Rc::clone(&clock)));
+    let clock = Arc::new(AtomicU64::new(0));
+    let now = || clock.load(Ordering::Relaxed);
+    let card = Card::new(Some(Arc::clone(&clock)));
     let mut tx = GapTx::new(card, "card".to_owned(), rate(TEN_GIGABIT));
     let mut stream = Stream::of_seed(3);
     let (mut next, mut left) = (0, 0);
     let last = releases.last().unwrap().as_nanos() + 1_000_000;
-    while clock.get() < last {
+    while now() < last {
         assert!(tx.needs_idle_fill());
-        tx.sync_clock(Nanos::from_nanos(clock.get()));
+        tx.sync_clock(Nanos::from_nanos(now()));
         while let Some(release) = releases.get(next)
-            && release.as_nanos() <= clock.get()
+            && release.as_nanos() <= now()
         {
             let bytes = [next as u8; 400];
             let outgoing = TxFrame::whole(&bytes[..60 + next * 37 % 340], *release);
@@ -271,13 +272,13 @@ fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (WireReceiver, Tally)
             }
             next += 1;
         }
-        tx.fill(Nanos::from_nanos(clock.get()));
+        tx.fill(Nanos::from_nanos(now()));
         left += tx.flush().unwrap();
         let turn = match pause {
-            Some((at, long)) if (at..at + 5_000).contains(&clock.get()) => long,
+            Some((at, long)) if (at..at + 5_000).contains(&now()) => long,
             _ => 1_000 + stream.up_to(4_000),
         };
-        clock.set(clock.get() + turn);
+        clock.fetch_add(turn, Ordering::Relaxed);
     }
     let count = releases.len();
     assert_eq!((next, left, tx.unsent()), (count, count, 0));

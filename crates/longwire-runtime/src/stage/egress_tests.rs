@@ -61,7 +61,7 @@ impl TxPort for Device {
         self.stamped_after.map(|_| StampedBy::Device)
     }
 
-    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+    fn sampled(&mut self, take: &mut dyn FnMut(SendStamp)) {
         self.looks += 1;
         self.stamps.drain(..).for_each(take);
     }

@@ -1,18 +1,95 @@
-//! Ports whose wires must be kept busy, as with gap frames.
+//! A whole link with gap frames: frames are on the wire at the engine's departure time, to the byte
+//! time.
 
-use longwire_engine::{Bytes, Nanos};
+use crate::composed::ports::arrivals;
+use crate::lanes::{Case, parts};
+use longwire_engine::{
+    BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
+};
+use longwire_io::port::gap::GapTx;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_runtime::LinkSetup;
 use longwire_runtime::deciding::pipeline::run_to_end as network_run_to_end;
-use longwire_runtime::pipeline::{PipelineConfig, run_on_one_thread};
+use longwire_runtime::pipeline::{PipelineConfig, run_to_end};
+use longwire_testbed::support::gap_wire::{Card, spacing_error};
+use longwire_units::random::Stream;
 
-use crate::common::delayed;
-use crate::composed::ports::arrivals;
-use crate::lanes::{Case, parts};
+/// Returns bursts and pauses with frames of all lengths.
+fn traffic(count: u64) -> Vec<(Nanos, Vec<u8>)> {
+    let mut stream = Stream::of_seed(7);
+    let mut at = 1_000_000;
+    let frame = |number: u64| {
+        at += [0, 700, 20_000][stream.up_to(2) as usize];
+        let len = 60 + stream.up_to(1454) as usize;
+        let mut bytes = vec![number as u8; len];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        (Nanos::from_nanos(at), bytes)
+    };
+    (0..count).map(frame).collect()
+}
 
-fn traffic() -> Vec<(Nanos, Vec<u8>)> {
-    let frame = |number: u64| (Nanos::from_micros(1_000 + number * number), vec![0; 60]);
-    (0..50).map(frame).collect()
+fn config(rate: &str, delay: &str) -> LinkConfig {
+    LinkConfig {
+        rate: models::RATE.parse(rate).unwrap(),
+        framing: models::FRAMING.parse("ethernet").unwrap(),
+        loss: vec![models::LOSS.parse("5%").unwrap()],
+        delay: models::DELAY.parse(delay).unwrap(),
+        queue: Some(models::QUEUE.parse("unlimited").unwrap()),
+        ..LinkConfig::default()
+    }
+}
+
+/// Returns the frames that the engine delivers, with their releases.
+fn decided(frames: &[(Nanos, Vec<u8>)], config: LinkConfig) -> Vec<(Nanos, Vec<u8>)> {
+    let mut link = Link::new(config, 1, LinkId(0));
+    let decide = |(arrival, bytes): &(Nanos, Vec<u8>)| {
+        let len = bytes.len() as u32;
+        let frame = FrameMeta::new(*arrival, len);
+        match link.offer(frame, bytes) {
+            Verdict::Deliver(delivery) => Some((delivery.release, bytes.clone())),
+            _ => None,
+        }
+    };
+    frames.iter().filter_map(decide).collect()
+}
+
+#[test]
+fn a_links_frames_are_on_the_wire_when_the_engine_said() {
+    let wire_rate = BitRate::from_bits_per_sec(10_000_000_000).unwrap();
+    for delay in ["50us", "uniform:10us,60us"] {
+        let frames = traffic(3_000);
+        let expected = decided(&frames, config("1gbit", delay));
+        let source = arrivals(frames, usize::MAX);
+        let sink = GapTx::new(Card::default(), "mem".to_owned(), wire_rate);
+        let setup = LinkSetup::new("ab", config("1gbit", delay));
+        let settings = PipelineConfig {
+            seed: 1,
+            memory_soft: 64 << 20,
+            budget: Bytes(256 << 20),
+            lend: false,
+            cores: None,
+        };
+        let end = run_to_end(source, sink, setup, settings).unwrap();
+        let tally = end.port.tally();
+        let wire = end.port.into_line().wire;
+        assert!(expected.len() > 2_500);
+        assert_eq!(wire.frames.len(), expected.len(), "{delay}");
+        for (seen, (_, bytes)) in wire.frames.iter().zip(&expected) {
+            assert_eq!(&seen.bytes, bytes);
+        }
+        assert_eq!((wire.bad, wire.malformed, wire.idle), (tally.fillers, 0, 0));
+        let releases: Vec<Nanos> = expected.iter().map(|(release, _)| *release).collect();
+        let error = spacing_error(&wire.frames, &releases, wire_rate);
+        // Ten times the link's rate leaves room for fillers between any two frames. Jitter may
+        // release several at once, which the wire serialises.
+        if delay.starts_with("uniform") {
+            assert!(tally.waited > 0);
+        } else {
+            assert!(error < 1.0, "{error} byte times");
+            assert_eq!((tally.waited, tally.moved), (0, 0));
+        }
+        assert_eq!(tally.late, 0);
+    }
 }
 
 /// A port whose wire must be kept busy. Records how far it was filled.
@@ -60,34 +137,21 @@ impl TxPort for BusyWire {
     }
 }
 
-fn assert_busy(port: &BusyWire, frames: usize) {
-    assert_eq!(port.frames.len(), frames);
-    assert!(port.filled.len() >= 50, "{}", port.filled.len());
-    assert!(port.filled.is_sorted());
-}
-
 #[test]
 fn a_network_keeps_the_wires_of_its_ports_busy() {
     let case = Case::new("delay=5ms", "delay=5ms");
-    let ports = [traffic(), Vec::new()];
-    let ports = ports.map(|frames| (arrivals(frames, 1), BusyWire::default()));
-    let (parts, settings) = (parts(&case).0, (1, Bytes(64 << 20)));
-    let end = network_run_to_end(ports.into(), parts, settings, None).expect("it runs");
-    assert_busy(&end.ports[0], 0);
-    assert_busy(&end.ports[1], 50);
-}
-
-#[test]
-fn a_link_keeps_the_wire_of_its_port_busy() {
-    let setup = LinkSetup::new("ab", delayed("5ms"));
-    let settings = PipelineConfig {
-        seed: 1,
-        memory_soft: 64 << 20,
-        budget: Bytes(64 << 20),
-        lend: false,
-        cores: None,
-    };
-    let (source, wire) = (arrivals(traffic(), 1), BusyWire::default());
-    let end = run_on_one_thread(source, wire, setup, settings, None).expect("it runs");
-    assert_busy(&end.port, 50);
+    let source = |frames| arrivals(frames, 1);
+    let frames = traffic(50);
+    let ports = vec![
+        (source(frames.clone()), BusyWire::default()),
+        (source(Vec::new()), BusyWire::default()),
+    ];
+    let end =
+        network_run_to_end(ports, parts(&case).0, (1, Bytes(64 << 20)), None).expect("it runs");
+    let [idle, wire] = [&end.ports[0], &end.ports[1]];
+    assert_eq!(wire.frames.len(), frames.len());
+    for port in [idle, wire] {
+        assert!(port.filled.len() >= frames.len(), "{}", port.filled.len());
+        assert!(port.filled.is_sorted());
+    }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use longwire_engine::Nanos;
-use longwire_io::port::own::{OwnRx, OwnTx};
-use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame};
+use longwire_io::port::own::OwnRx;
+use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, TxPort};
 use longwire_runtime::deciding::Target;
 use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, RunningNetwork, start};
 
@@ -70,7 +70,7 @@ impl OwnRx for Source {
 }
 
 /// An output that takes 50 us per frame: 20,000 frames/s.
-fn slow() -> impl OwnTx {
+fn slow() -> impl TxPort + Send {
     PushFn::new(|_| {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_micros(50) {
@@ -81,7 +81,7 @@ fn slow() -> impl OwnTx {
 }
 
 /// An output that accepts nothing for half a second after the first frame, then everything.
-fn stalled() -> impl OwnTx {
+fn stalled() -> impl TxPort + Send {
     let mut since = None;
     PushFn::new(move |_| {
         let since = *since.get_or_insert_with(Instant::now);
@@ -107,7 +107,11 @@ impl Source {
 }
 
 /// Starts two links, one per station, and returns their counters.
-fn begin(source: Source, tx: impl OwnTx + 'static, line: &str) -> (RunningNetwork, AllCells) {
+fn begin(
+    source: Source,
+    tx: impl TxPort + Send + 'static,
+    line: &str,
+) -> (RunningNetwork, AllCells) {
     let stations = [
         ("src-mac=02:00:00:00:00:00", 0),
         ("src-mac=02:00:00:00:00:01", 1),
@@ -131,7 +135,7 @@ fn begin(source: Source, tx: impl OwnTx + 'static, line: &str) -> (RunningNetwor
 /// Runs two links for a while. Returns the report, the counters and the longest lag.
 fn run(
     per_second: u64,
-    tx: impl OwnTx + 'static,
+    tx: impl TxPort + Send + 'static,
     time: Duration,
 ) -> (RunReport, AllCells, Duration) {
     let source = Source::new(per_second);
@@ -164,7 +168,7 @@ fn assert_conserved(report: &RunReport, cells: &AllCells) -> u64 {
 /// A link without drops, because drop counters are read later than other counters.
 const DELAYING: &str = "delay=5ms";
 
-fn taking() -> impl OwnTx {
+fn taking() -> impl TxPort + Send {
     PushFn::new(|_| PushResult::Taken)
 }
 

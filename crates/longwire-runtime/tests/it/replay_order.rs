@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use longwire_engine::Nanos;
 use longwire_io::port::AnyTx;
-use longwire_io::port::own::OwnTx;
-use longwire_io::{PortError, PushResult, TxFrame};
+use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_runtime::RunReport;
 use longwire_units::random::{Purpose, Stream};
 
@@ -23,7 +22,7 @@ struct NotingPort {
     departures: Arc<Mutex<Vec<Departure>>>,
 }
 
-impl OwnTx for NotingPort {
+impl TxPort for NotingPort {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if self.pushed.len() == 2 * self.room {
             return PushResult::Full;

@@ -8,6 +8,7 @@ mod disk;
 mod draws;
 mod file_options;
 pub mod frames;
+pub mod gap_wire;
 mod plugin;
 mod rows;
 

@@ -14,7 +14,7 @@ use longwire_engine::models::{self, rate::Rate};
 use longwire_engine::{BitRate, Bytes, LinkConfig, Nanos};
 use longwire_io::port::mem::Sink;
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
-use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::own::OwnRx;
 use longwire_io::port::registry::{AnyRx, AnyTx, Port};
 use longwire_io::{Offload, PortError, PushResult, ReceiveResult, RxFrame, TxFrame, TxPort};
 use longwire_runtime::clock::monotonic_now;
@@ -97,7 +97,7 @@ struct ReceiverPort {
     shared: Arc<Loop>,
 }
 
-impl OwnTx for ReceiverPort {
+impl TxPort for ReceiverPort {
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
         if let Some((flow, number)) = pairs::read(frame.bytes) {
             self.batch.push(Ack { flow, number });

@@ -254,7 +254,7 @@ impl SocketTimestamps {
     }
 
     /// Passes the received stamps to `take`.
-    pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
+    pub(super) fn drain(&mut self, take: &mut dyn FnMut(SendStamp)) {
         if let Some(sent) = &mut self.sent {
             sent.drain(take);
         }

@@ -98,7 +98,7 @@ impl SendErrorQueue {
     }
 
     /// Passes the received stamps to `take`.
-    pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
+    pub(super) fn drain(&mut self, take: &mut dyn FnMut(SendStamp)) {
         self.collect();
         self.received.drain(..).for_each(take);
     }

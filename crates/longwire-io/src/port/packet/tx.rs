@@ -412,7 +412,7 @@ impl TxPort for PacketTx {
         by
     }
 
-    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+    fn sampled(&mut self, take: &mut dyn FnMut(SendStamp)) {
         if let Some(fast) = &mut self.sockets.fast {
             fast.sampled(take);
         }

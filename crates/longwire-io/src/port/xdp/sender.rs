@@ -100,7 +100,7 @@ impl Sender {
     }
 
     /// Passes the received send stamps to `take`.
-    pub(crate) fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+    pub(crate) fn sampled(&mut self, take: &mut dyn FnMut(SendStamp)) {
         self.reclaim();
         self.stamps.drain(take);
     }
@@ -297,7 +297,7 @@ impl PendingStamps {
     }
 
     /// Passes the received stamps to `take`.
-    pub(super) fn drain(&mut self, take: &mut impl FnMut(SendStamp)) {
+    pub(super) fn drain(&mut self, take: &mut dyn FnMut(SendStamp)) {
         if self.received.is_empty() {
             return;
         }
@@ -380,7 +380,7 @@ impl TxPort for XdpTx {
         (every > 0).then_some(StampedBy::Kernel)
     }
 
-    fn sampled(&mut self, take: &mut impl FnMut(SendStamp)) {
+    fn sampled(&mut self, take: &mut dyn FnMut(SendStamp)) {
         self.sender.sampled(take);
     }
 

@@ -4,4 +4,3 @@
 pub mod contract;
 pub mod frames;
 pub mod pair;
-pub mod wire;

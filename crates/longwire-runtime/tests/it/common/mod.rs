@@ -10,7 +10,7 @@ use longwire_capture::{CaptureReader, CaptureWriter};
 use longwire_engine::{LinkConfig, Nanos, models};
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::own::{OwnRx, OwnTx};
+use longwire_io::port::own::OwnRx;
 use longwire_io::port::{AnyRx, AnyTx, Port, registry};
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use longwire_runtime::{LinkSetup, NetworkPlan, RunConfig, RunReport, RunningNetwork, start};
@@ -76,7 +76,7 @@ pub fn input(name: &str, rx: impl OwnRx + 'static) -> Port {
 }
 
 /// Returns a port that only sends.
-pub fn output(name: &str, tx: impl OwnTx + 'static) -> Port {
+pub fn output(name: &str, tx: impl TxPort + Send + 'static) -> Port {
     Port::with_halves(name, AnyRx::Silent(SilentRx), AnyTx::Own(Box::new(tx)))
 }
 
@@ -124,24 +124,6 @@ impl<F: FnMut(TxFrame<'_>) -> PushResult> TxPort for PushFn<F> {
 
     fn takes_offload(&self) -> bool {
         self.takes_offload
-    }
-}
-
-impl<F: FnMut(TxFrame<'_>) -> PushResult + Send> OwnTx for PushFn<F> {
-    fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        TxPort::push(self, frame)
-    }
-
-    fn flush(&mut self) -> Result<usize, PortError> {
-        TxPort::flush(self)
-    }
-
-    fn free_slots(&self) -> usize {
-        TxPort::free_slots(self)
-    }
-
-    fn unsent(&self) -> usize {
-        TxPort::unsent(self)
     }
 }
 

@@ -1,8 +1,8 @@
 //! A wire with byte-time resolution, the receiver at its end, and a network card before it.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use longwire_engine::{BitRate, Nanos};
 use longwire_io::PortError;
@@ -21,6 +21,7 @@ const RING: usize = 96;
 const BATCH: usize = 32;
 
 /// A frame accepted by the receiver.
+#[derive(Debug)]
 pub struct WireFrame {
     /// Byte time at which its preamble began.
     pub at: u64,
@@ -36,7 +37,7 @@ impl WireFrame {
 }
 
 /// The receiver at the end of the wire. Detects frames among symbols and discards damaged ones.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct WireReceiver {
     /// Number of byte times so far.
     pub now: u64,
@@ -122,18 +123,20 @@ pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) ->
 /// A network card. Without a clock, each frame is on the wire at once, and advances the wire's
 /// time. With one, the wire runs continuously in virtual time: frames that reach the ring late are
 /// sent late, and the ring has a limited size.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Card {
     /// Machine time, in nanoseconds since the card's wire started.
-    clock: Option<Rc<Cell<u64>>>,
+    clock: Option<Arc<AtomicU64>>,
     waiting: VecDeque<(Vec<u8>, bool)>,
     ring: VecDeque<Vec<u8>>,
+    /// The wire behind the card.
     pub wire: WireReceiver,
     unsent: usize,
 }
 
 impl Card {
-    pub fn new(clock: Option<Rc<Cell<u64>>>) -> Card {
+    /// Creates a card, with or without a clock.
+    pub fn new(clock: Option<Arc<AtomicU64>>) -> Card {
         Card {
             clock,
             ..Card::default()
@@ -161,7 +164,7 @@ impl RawLine for Card {
         let Some(clock) = &self.clock else {
             return Ok(std::mem::take(&mut self.unsent));
         };
-        while self.wire.now < clock.get() * 10 / 8 {
+        while self.wire.now < clock.load(Ordering::Relaxed) * 10 / 8 {
             match self.ring.pop_front() {
                 Some(frame) => self.wire.receive(&PREAMBLE, &frame, 12),
                 None => self.wire.idle(),
