@@ -56,7 +56,7 @@ use alive::AliveCall;
 use devices::{INNER, OUTER, make_devices, open, quiet};
 use given::{GivenFrames, Watch};
 use order::{NoPlace, Rank};
-use taker::{Recipe, Taker};
+use taker::Taker;
 
 /// Maximum number of prefixes per attachment, due to the kernel's program length limit.
 pub const PREFIXES_MAX: usize = 512;
@@ -138,9 +138,9 @@ impl AttachHub {
 pub struct Attachment {
     interface: String,
     index: u32,
-    recipe: Recipe,
+    /// Makes the programs for [`Attachment::select`].
+    selector: Selector,
     selection: Selection,
-    direction: Direction,
     /// Programs at the interface. They are removed first, so that no more frames enter.
     taking: Vec<(Hook, Link)>,
     /// Tail calls of these programs, and of the programs before the last [`Attachment::select`],
@@ -193,14 +193,14 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     let mut attachment = Attachment {
         interface: found.name.clone(),
         index: found.index,
-        recipe: Recipe {
+        selector: Selector {
             rank,
             mark: mark_of(place.namespace.inode() ^ u64::from(found.index) << 32),
             devices,
             fail: place.fail,
+            direction: place.direction,
         },
         selection: place.selection.clone(),
-        direction: place.direction,
         taking: Vec::new(),
         calls: Default::default(),
         giving: Vec::new(),
@@ -227,7 +227,7 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     attachment.attach_givers(place.namespace)?;
     let engage = Engage {
         namespace: place.namespace.try_clone()?,
-        takers: attachment.selector().takers(&place.selection)?,
+        takers: attachment.selector.takers(&place.selection)?,
         attachment,
     };
     Ok(PreparedLink {
@@ -315,8 +315,8 @@ impl Engage {
                 // Another attachment has taken this serial number meanwhile.
                 Err(NotAttached::SerialTaken) if attempt < RACES => {
                     attempt += 1;
-                    attachment.recipe.rank = namespace.run(|| attachment.next_rank())??;
-                    self.takers = attachment.selector().takers(&attachment.selection)?;
+                    attachment.selector.rank = namespace.run(|| attachment.next_rank())??;
+                    self.takers = attachment.selector.takers(&attachment.selection)?;
                 }
                 Err(NotAttached::SerialTaken) => {
                     return Err(taken(&attachment.interface, false));
@@ -359,7 +359,7 @@ impl Attachment {
     /// Returns the claim for a later process.
     pub fn claim(&self) -> AttachClaim {
         AttachClaim {
-            serial: self.recipe.rank.serial,
+            serial: self.selector.rank.serial,
             pins: self.pins.clone(),
         }
     }
@@ -367,13 +367,13 @@ impl Attachment {
     /// Attaches the programs that deliver frames to the interface.
     fn attach_givers(&mut self, namespace: &NetNamespace) -> Result<(), AttachError> {
         let load = |name: &str, given: &GivenFrames| {
-            let program = taker::give_back(self.recipe.mark, self.index, given);
+            let program = taker::give_back(self.selector.mark, self.index, given);
             bpf::load_program(ProgramKind::Tcx, &format!("{PROGRAM}_{name}"), &program)
         };
         let [received, sent] = &self.given;
         let programs = [load("arrive", received)?, load("send", sent)?];
         let giving = namespace.run(|| {
-            let devices = self.recipe.devices.into_iter().zip(&programs);
+            let devices = self.selector.devices.into_iter().zip(&programs);
             devices
                 .map(|(device, program)| attach_giver(device, program.as_fd()))
                 .collect::<io::Result<_>>()
@@ -385,7 +385,7 @@ impl Attachment {
 
     /// Returns the loader of programs for [`Attachment::select`].
     pub fn selector(&self) -> Selector {
-        Selector::new(self.recipe, self.direction)
+        self.selector
     }
 
     /// Changes the selection. Frames that match both selections are not lost and do not bypass the
@@ -407,7 +407,7 @@ impl Attachment {
     /// Returns an unused rank at the interface, in the calling thread's namespace.
     fn next_rank(&self) -> Result<Rank, AttachError> {
         let hooks = hooks_of(self.index)?;
-        Ok(self.recipe.rank.after_others(&hooks))
+        Ok(self.selector.rank.after_others(&hooks))
     }
 
     /// Attaches all programs at the interface, in the calling thread's namespace.
@@ -430,7 +430,7 @@ impl Attachment {
     /// Attaches a program at the interface, in the calling thread's namespace, at its
     /// rank.
     fn attach(&self, hook: Hook, program: BorrowedFd<'_>) -> Result<Link, NotAttached> {
-        let rank = self.recipe.rank;
+        let rank = self.selector.rank;
         attach_at((&self.interface, self.index), hook, program, |programs| {
             rank.position(programs).map_err(|reason| match reason {
                 NoPlace::Taken => taken(&self.interface, rank.takes_all).into(),

@@ -49,22 +49,16 @@ impl Taker {
     }
 }
 
-/// Constants embedded in an attachment's programs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Recipe {
-    pub rank: Rank,
-    pub mark: u32,
-    /// Indices of the inner and outer devices.
-    pub devices: [u32; 2],
-    pub fail: FailMode,
-}
-
 /// Loads programs for other selections. Loading takes milliseconds, so it is separate from
 /// [`Attachment::select`](super::Attachment::select).
 #[derive(Clone, Copy, Debug)]
 pub struct Selector {
-    recipe: Recipe,
-    direction: Direction,
+    pub(super) rank: Rank,
+    pub(super) mark: u32,
+    /// Indices of the inner and outer devices.
+    pub(super) devices: [u32; 2],
+    pub(super) fail: FailMode,
+    pub(super) direction: Direction,
 }
 
 /// Programs loaded for a selection.
@@ -75,10 +69,6 @@ pub struct LoadedSelection {
 }
 
 impl Selector {
-    pub(super) fn new(recipe: Recipe, direction: Direction) -> Selector {
-        Selector { recipe, direction }
-    }
-
     /// Loads a selection's programs.
     ///
     /// # Errors
@@ -86,7 +76,7 @@ impl Selector {
     /// which would change the rank.
     pub fn load(&self, selection: &Selection) -> Result<LoadedSelection, AttachError> {
         selection.check_size()?;
-        if selection.takes_all() != self.recipe.rank.takes_all {
+        if selection.takes_all() != self.rank.takes_all {
             return Err(AttachError::OtherPlace);
         }
         let _hurry = ExpeditedGrace::begin();
@@ -102,12 +92,12 @@ impl Selector {
     }
 
     fn taker(&self, hook: Hook, selection: &Selection) -> Result<Taker, AttachError> {
-        let [inside, outside] = self.recipe.devices;
+        let [inside, outside] = self.devices;
         let (sending, device) = match hook {
             Hook::Egress => (true, inside),
             Hook::Ingress => (false, outside),
         };
-        let call = match self.recipe.fail {
+        let call = match self.fail {
             FailMode::Open => Some(AliveCall::to(device)?),
             FailMode::Closed => None,
         };
@@ -116,10 +106,10 @@ impl Selector {
             Some((_, array)) => Destination::WhileAlive(array.as_fd()),
         };
         let selected = selection.node(sending);
-        let marked = Some((self.recipe.mark, hook));
+        let marked = Some((self.mark, hook));
         let instructions = take(marked, selected.as_ref(), destination);
         let instructions = instructions.ok_or(AttachError::FilterTooComplex)?;
-        let name = self.recipe.rank.name(hook);
+        let name = self.rank.name(hook);
         let program = bpf::load_program(ProgramKind::Tcx, &name, &instructions);
         Ok(Taker {
             hook,

@@ -135,9 +135,7 @@ impl PortLock {
         }
         Ok(PortLock { _held: held })
     }
-}
 
-impl PortLock {
     /// Acquires a TAP port's lock, which only identifies the holder: the kernel itself rejects a
     /// second port. `None` if sockets are unavailable.
     pub(crate) fn of_tap(index: u32) -> Option<PortLock> {

@@ -172,7 +172,9 @@ pub trait RxPort {
     /// Returns a descriptor that becomes readable when frames are waiting. `None` for ports that
     /// always have frames and for ports without an event, which an idle thread polls every
     /// millisecond.
-    fn readable(&self) -> Option<BorrowedFd<'_>>;
+    fn readable(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Returns whether frames are stamped when they reach the port rather than when they are
     /// received. Waiting at the port then does not make them late.

@@ -1,7 +1,5 @@
 //! The missing half of a one-way port, such as a capture file.
 
-use std::os::fd::BorrowedFd;
-
 use longwire_engine::Nanos;
 
 use super::{PortError, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame, TxPort};
@@ -21,10 +19,6 @@ impl RxPort for SilentRx {
             frames: 0,
             end: true,
         })
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn frame_max(&self) -> usize {

@@ -5,7 +5,6 @@ mod pipe;
 
 pub use pipe::{PipeRx, PipeTx, pipe};
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -294,10 +293,6 @@ impl RxPort for Source {
             frames,
             end: self.left == 0,
         })
-    }
-
-    fn readable(&self) -> Option<BorrowedFd<'_>> {
-        None
     }
 
     fn region(&self) -> Option<RegionId> {
