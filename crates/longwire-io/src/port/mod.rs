@@ -29,6 +29,17 @@ pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};
 pub use registry::{AnyRx, AnyTx, Port};
 
+/// An open port's halves, and its notes.
+#[derive(Debug)]
+pub struct OpenPort<R, T> {
+    /// Receiving half.
+    pub rx: R,
+    /// Sending half.
+    pub tx: T,
+    /// Choices, changes and limitations, in sentences.
+    pub notes: Vec<String>,
+}
+
 /// A received frame. Its bytes are borrowed from the port for the call.
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {

@@ -68,7 +68,15 @@ pub static PORTS: &[PortKind] = &[
         summary: "network interface through AF_PACKET, on any Linux",
         example: "packet:eth1",
         no_gaps: None,
-        open: packet::open,
+        open: |name, options| {
+            let port = packet::open(name, options)?;
+            let rx = port.rx.map_or(AnyRx::Silent(SilentRx), AnyRx::Packet);
+            let tx = match options.gap_frames {
+                Some(rate) => AnyTx::Gap(Box::new(packet::open_gap(name, rate)?)),
+                None => AnyTx::Packet(port.tx),
+            };
+            Ok(Port::new(format!("packet:{name}"), rx, tx, port.notes))
+        },
     },
     PortKind {
         name: "xdp",
@@ -76,7 +84,11 @@ pub static PORTS: &[PortKind] = &[
         summary: "network interface through AF_XDP, which bypasses the network stack",
         example: "xdp:eth1",
         no_gaps: Some("AF_XDP cannot send a wrong frame check sequence; try packet:IF"),
-        open: xdp::open,
+        open: |name, options| {
+            let port = xdp::open(name, options)?;
+            let (rx, tx) = (AnyRx::Xdp(port.rx), AnyTx::Xdp(port.tx));
+            Ok(Port::new(format!("xdp:{name}"), rx, tx, port.notes))
+        },
     },
     PortKind {
         name: "tap",
@@ -84,7 +96,11 @@ pub static PORTS: &[PortKind] = &[
         summary: "TAP device, created if missing; its other end is this machine's network stack",
         example: "tap:lw0",
         no_gaps: Some("a TAP device has no wire"),
-        open: tap::open,
+        open: |name, options| {
+            let port = tap::open(name, options)?;
+            let (rx, tx) = (AnyRx::Tap(port.rx), AnyTx::Tap(port.tx));
+            Ok(Port::new(format!("tap:{name}"), rx, tx, port.notes))
+        },
     },
     PortKind {
         name: PCAP,
@@ -139,11 +155,15 @@ impl Port {
 
     /// Creates a port from its halves, without notes.
     pub fn with_halves(name: &str, rx: AnyRx, tx: AnyTx) -> Port {
+        Port::new(name.to_owned(), rx, tx, Vec::new())
+    }
+
+    fn new(name: String, rx: AnyRx, tx: AnyTx, notes: Vec<String>) -> Port {
         Port {
-            name: name.to_owned(),
+            name,
             rx,
             tx,
-            notes: Vec::new(),
+            notes,
         }
     }
 }
@@ -241,12 +261,7 @@ fn open_captures(files: &str) -> Result<Port, PortError> {
             AnyTx::Discard(DiscardTx::default())
         }
     };
-    Ok(Port {
-        name,
-        rx,
-        tx,
-        notes,
-    })
+    Ok(Port::new(name, rx, tx, notes))
 }
 
 /// Returns the Unix time at which the run's clock was zero.

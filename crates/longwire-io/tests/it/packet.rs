@@ -9,8 +9,7 @@ use std::time::Duration;
 use longwire_engine::Nanos;
 use longwire_io::net::{self, sysctl};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::packet;
-use longwire_io::port::{AnyTx, Port};
+use longwire_io::port::{AnyTx, Port, registry};
 use longwire_io::{PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use pair::{PORT, Pair, STATION, frame, now, number_of, receive_until, send};
 
@@ -69,7 +68,8 @@ fn a_missing_interface_and_one_that_is_down_have_different_errors() {
     let Some(pair) = Pair::new() else { return };
     let open = |name: &str| {
         let name = name.to_owned();
-        let opened = pair.in_port(move || packet::open(&name, &OpenOptions::default()));
+        let opened = pair
+            .in_port(move || registry::open(&format!("packet:{name}"), &OpenOptions::default()));
         opened.err().expect("not a usable interface")
     };
     let error = open("eth7");

@@ -9,7 +9,7 @@ use longwire_io::net::interface::Interface;
 use longwire_io::net::{self, NetNamespace, sysctl, tap as persistent};
 use longwire_io::port::offload::{cut, finish_checksum};
 use longwire_io::port::options::OpenOptions;
-use longwire_io::port::{AnyTx, Port, tap};
+use longwire_io::port::{AnyTx, Port, registry, tap};
 use longwire_io::{Offload, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::namespace;
 use pair::{carry, now, push_with, tcp_transfer, without_offloads};
@@ -23,7 +23,7 @@ fn station(number: u8, options: &OpenOptions) -> Option<(NetNamespace, Port)> {
         .run(|| {
             sysctl::set("ipv6/conf/all/disable_ipv6", "1").unwrap();
             sysctl::set("ipv6/conf/default/disable_ipv6", "1").unwrap();
-            let port = tap::open(NAME, options).unwrap();
+            let port = registry::open(&format!("tap:{NAME}"), options).unwrap();
             net::addr_add(NAME, IpAddr::V4(Ipv4Addr::new(10, 79, 0, number)), 24).unwrap();
             port
         })
@@ -64,9 +64,9 @@ fn an_existing_device_is_left_unchanged() {
         .run(|| {
             persistent::create_persistent(NAME).unwrap();
             let before = Interface::find(NAME).unwrap();
-            let port = tap::open(NAME, &OpenOptions::default()).unwrap();
+            let port = registry::open(&format!("tap:{NAME}"), &OpenOptions::default()).unwrap();
             assert!(Interface::find(NAME).unwrap().up);
-            let second = tap::open(NAME, &OpenOptions::default());
+            let second = registry::open(&format!("tap:{NAME}"), &OpenOptions::default());
             let said = second.err().unwrap().to_string();
             assert!(said.contains("this command already has the device open"));
             drop(port);

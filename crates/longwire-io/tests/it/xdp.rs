@@ -13,7 +13,7 @@ use std::time::Duration;
 use longwire_io::RxPort;
 use longwire_io::net::interface::Interface;
 use longwire_io::port::options::{OpenOptions, XdpMode};
-use longwire_io::port::{Port, xdp};
+use longwire_io::port::{Port, registry};
 use nix::poll::{PollFd, PollFlags, poll};
 use pair::{PORT, Pair, STATION, features, frame, number_of, receive_until, send, until};
 
@@ -44,7 +44,8 @@ fn long_frames_and_an_interface_in_use_are_refused_with_a_reason() {
             return;
         };
         let _port = (mtu == 1500).then(|| pair.xdp(XdpMode::Best));
-        let opened = pair.in_port(|| xdp::open(PORT, &OpenOptions::default()));
+        let opened =
+            pair.in_port(|| registry::open(&format!("xdp:{PORT}"), &OpenOptions::default()));
         let error = opened.err().expect(said).to_string();
         assert!(error.contains(said), "{error}");
     }
@@ -159,7 +160,7 @@ fn inside_a_process_to_be_killed() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let _port = xdp::open(PORT, &OpenOptions::default()).unwrap();
+    let _port = registry::open(&format!("xdp:{PORT}"), &OpenOptions::default()).unwrap();
     println!("READY");
     thread::sleep(Duration::from_secs(10));
 }

@@ -30,12 +30,9 @@ const DECEIVERS: [&str; 1] = ["i40e"];
 ///
 /// # Errors
 /// The driver cannot send frames with an invalid check sequence, or the wire has a different rate.
-pub(super) fn open_gap(
-    port: &str,
-    interface: &Interface,
-    rate: BitRate,
-) -> Result<GapTx<CheckedLine>, PortError> {
-    let name = &interface.name;
+pub fn open_gap(name: &str, rate: BitRate) -> Result<GapTx<CheckedLine>, PortError> {
+    let port = &format!("packet:{name}");
+    let interface = &super::super::settings::find_up(port, name)?;
     let driver = Ethtool::open().and_then(|ethtool| ethtool.driver(name));
     let driver = driver.unwrap_or_else(|_| "unknown".to_owned());
     if DECEIVERS.contains(&driver.as_str()) {

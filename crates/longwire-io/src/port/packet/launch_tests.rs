@@ -68,7 +68,10 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
                 let settings = Arc::new(Settings::untouched(PortLock::none()));
                 (
                     PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings),
-                    open("far", &OpenOptions::default()).expect("the far end"),
+                    open("far", &OpenOptions::default())
+                        .expect("the far end")
+                        .rx
+                        .expect("it receives"),
                 )
             })
             .expect("a thread");
@@ -86,7 +89,7 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
         let start = Instant::now();
         while got.len() < frames.len() && start.elapsed() < Duration::from_secs(2) {
             let keep = &mut |frame: crate::port::RxFrame<'_>| got.push(frame.bytes.to_vec());
-            far.rx.receive(Nanos::MAX, 64, keep).expect("receives");
+            far.receive(Nanos::MAX, 64, keep).expect("receives");
             tx.sampled(&mut |stamp| stamps.push(stamp.release.as_nanos()));
         }
         assert!(got == frames, "{} of {}", got.len(), frames.len());

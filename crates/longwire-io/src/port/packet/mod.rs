@@ -24,17 +24,15 @@ use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use super::lock::{PortLock, ReadMode};
-use super::one_way::SilentRx;
 use super::options::{LaunchMode, OpenOptions, Purpose};
 use super::settings::{Frames, Settings};
 use super::socket::{Buffer, enlarge, failure, set_option};
 use super::xdp::Sender;
-use super::{AnyRx, AnyTx, Port, PortError};
+use super::{OpenPort, PortError};
 use crate::net::interface::Interface;
 use crate::net::qdisc::qdiscs;
 pub(super) use batch::message;
-pub use checked::CheckedLine;
-use checked::open_gap;
+pub use checked::{CheckedLine, open_gap};
 use launch::{FrameHolder, SocketTimestamps};
 use ring::{Layout, ReceiveRing};
 pub use rx::PacketRx;
@@ -62,12 +60,15 @@ const SEND_BUFFER: usize = 8 * 1024 * 1024;
 const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
 
 /// Opens an interface in the calling thread's network namespace. Requires CAP_NET_RAW there; a user
-/// namespace's suffices.
+/// namespace's suffices. A port that only sends has no receiving half.
 ///
 /// # Errors
 /// The interface does not exist, is down or has no Ethernet header, or packet sockets are not
 /// permitted.
-pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
+pub fn open(
+    name: &str,
+    options: &OpenOptions,
+) -> Result<OpenPort<Option<PacketRx>, PacketTx>, PortError> {
     let port = format!("packet:{name}");
     let interface = super::settings::find_up(&port, name)?;
     let receives = options.purpose != Purpose::Send || options.gap_frames.is_some();
@@ -103,18 +104,9 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
         Settings::apply(&interface, options.quiet, frames, lock, &mut notes)
     });
     let tx = PacketTx::new(sockets, &port, &interface, Arc::clone(&settings));
-    Ok(Port {
-        rx: match receiving {
-            Some((socket, ring)) => {
-                AnyRx::Packet(PacketRx::new(socket, ring, port.clone(), settings))
-            }
-            None => AnyRx::Silent(SilentRx),
-        },
-        tx: match options.gap_frames {
-            Some(rate) => AnyTx::Gap(Box::new(open_gap(&port, &interface, rate)?)),
-            None => AnyTx::Packet(tx),
-        },
-        name: port,
+    Ok(OpenPort {
+        rx: receiving.map(|(socket, ring)| PacketRx::new(socket, ring, port, settings)),
+        tx,
         notes,
     })
 }

@@ -13,8 +13,8 @@ use longwire_engine::Nanos;
 use super::carrier::{Carrier, SwitchCarrier};
 use super::options::OpenOptions;
 use super::{
-    AnyRx, AnyTx, Port, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame,
-    RxPort, TxFrame, TxPort, vnet,
+    OpenPort, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame,
+    TxPort, vnet,
 };
 use device::{Device, Drops, failed};
 use vnet::Decoded;
@@ -34,27 +34,26 @@ const ROOM: usize = 64;
 ///
 /// # Errors
 /// TAP devices are not permitted, or the name belongs to another kind of device.
-pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
+pub fn open(name: &str, options: &OpenOptions) -> Result<OpenPort<TapRx, TapTx>, PortError> {
     let mut notes = Vec::new();
     let device = Arc::new(Device::open(name, options, &mut notes)?);
     let opened = device.drops();
-    Ok(Port {
-        name: format!("tap:{name}"),
-        rx: AnyRx::Tap(TapRx {
+    Ok(OpenPort {
+        rx: TapRx {
             device: Arc::clone(&device),
             buffer: vec![0; vnet::LEN + FRAME_MAX].into_boxed_slice(),
             opened,
             last: Nanos::ZERO,
             own: PortLosses::default(),
-        }),
-        tx: AnyTx::Tap(TapTx {
+        },
+        tx: TapTx {
             device,
             opened,
             offloads: options.offloads,
             sent: 0,
             gone: None,
             carrier: None,
-        }),
+        },
         notes,
     })
 }

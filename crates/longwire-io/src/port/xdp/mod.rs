@@ -19,7 +19,7 @@ use super::lock::{PortLock, ReadMode};
 use super::options::{OpenOptions, XdpMode};
 use super::settings::{Frames, Settings};
 use super::socket::failure;
-use super::{AnyRx, AnyTx, Port, PortError};
+use super::{OpenPort, PortError};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 pub use bare::BareXdp;
@@ -50,7 +50,7 @@ pub(super) struct AttachedProgram {
 /// # Errors
 /// The interface does not exist, is down, has no Ethernet header, has frames that are too long, or
 /// already has an XDP program; or AF_XDP is not permitted.
-pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
+pub fn open(name: &str, options: &OpenOptions) -> Result<OpenPort<XdpRx, XdpTx>, PortError> {
     let port = format!("xdp:{name}");
     let interface = super::settings::find_up(&port, name)?;
     let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Frames)?;
@@ -96,12 +96,10 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Port, PortError> {
         _program: program,
         _settings: settings,
     });
-    let rx = XdpRx::new(queues, umem, Arc::clone(&attachment), frame_max)
-        .map_err(|e| failure(&port, "watching the queues", e))?;
-    Ok(Port {
-        name: port,
-        rx: AnyRx::Xdp(rx),
-        tx: AnyTx::Xdp(XdpTx::new(sender, attachment, frame_max)),
+    Ok(OpenPort {
+        rx: XdpRx::new(queues, umem, Arc::clone(&attachment), frame_max)
+            .map_err(|e| failure(&port, "watching the queues", e))?,
+        tx: XdpTx::new(sender, attachment, frame_max),
         notes,
     })
 }

@@ -13,9 +13,7 @@ use longwire_io::net::ethtool::{Ethtool, Features};
 use longwire_io::net::veth::End;
 use longwire_io::net::{self, NetNamespace, sysctl};
 use longwire_io::port::options::{OpenOptions, Purpose, XdpMode};
-use longwire_io::port::packet;
 use longwire_io::port::registry::{self, AnyTx, Port};
-use longwire_io::port::xdp;
 use longwire_io::{Offload, PortError, PushResult, RxFrame, RxPort, TxFrame, TxPort};
 use longwire_testbed::support::{device, namespace, skip, wire};
 
@@ -64,7 +62,8 @@ impl Pair {
 
     /// Opens `packet:IF` in the port's namespace.
     pub fn packet(&self) -> Port {
-        let opened = self.in_port(|| packet::open(PORT, &OpenOptions::default()));
+        let opened =
+            self.in_port(|| registry::open(&format!("packet:{PORT}"), &OpenOptions::default()));
         opened.unwrap()
     }
 
@@ -74,12 +73,14 @@ impl Pair {
             xdp_mode,
             ..OpenOptions::default()
         };
-        self.in_port(|| xdp::open(PORT, &options)).unwrap()
+        self.in_port(|| registry::open(&format!("xdp:{PORT}"), &options))
+            .unwrap()
     }
 
     /// Opens `packet:IF` in the station's namespace.
     pub fn station(&self) -> Port {
-        let opened = self.in_station(|| packet::open(STATION, &OpenOptions::default()));
+        let opened = self
+            .in_station(|| registry::open(&format!("packet:{STATION}"), &OpenOptions::default()));
         opened.unwrap()
     }
 
