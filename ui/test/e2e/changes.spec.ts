@@ -37,8 +37,8 @@ test.afterAll(() => rmSync(folder, { recursive: true }));
 const link = () => run.ask<Link>('/v1/links/link');
 const changes = async () => (await run.ask<Changes>('/v1/changes')).changes;
 
-async function toChanges(page: Page, target: string): Promise<void> {
-  await open(page, run.url);
+async function toChanges(page: Page, target: string, url = run.url): Promise<void> {
+  await open(page, url);
   await page.evaluate((to) => (location.hash = to), `#/changes?target=${target}`);
   await expect(page.locator('.option-row').first()).toBeVisible();
 }
@@ -87,6 +87,16 @@ test('shows a problem at its field, with reason and remedy, before anything is s
   await expect(page.getByText('Valid; changes 1 link.')).toBeVisible();
   await expect(field).toHaveAttribute('aria-invalid', 'false');
   expect(await changes()).toEqual([]);
+});
+
+test('a check without an answer is not a problem of a field', async ({ page }) => {
+  await toChanges(page, 'link.up', run.cutUrl);
+  await run.proxy.cut();
+  await page.locator('select[id$="-loss"]').selectOption('packet');
+  await page.locator('input[id$="-loss-rate"]').fill('2%');
+  const verdict = page.locator('.verdict-line');
+  await expect(verdict).toHaveText('the run does not respond');
+  await expect(page.getByRole('button', { name: 'Apply' })).toBeDisabled();
 });
 
 test('several options and parts are one change at a stated time', async ({ page }) => {

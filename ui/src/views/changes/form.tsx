@@ -120,11 +120,12 @@ function VerdictText({ verdict }: { verdict: Verdict }) {
       return <span class="more">Validating …</span>;
     case 'refused': {
       const homeless = verdict.placed.filter((each) => each.part === null && !each.when);
+      if (verdict.placed.length === 0)
+        return <span class="problem">{verdict.text}</span>;
       return (
         <span class="problem">
           Invalid change{homeless.length > 0 ? ': ' : '; see the fields.'}
           {homeless.length > 0 && <ProblemText placed={homeless} />}
-          {verdict.placed.length === 0 && verdict.text}
         </span>
       );
     }
