@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder};
 
+use super::error::LogError;
 use super::row::{COLUMNS, Layout, Names, Row, StoredTimes};
 use super::values::{Value, Values};
-use super::{FormatReader, FormatWriter, LogError};
+use super::{FormatReader, FormatWriter};
 
 /// Size of the read and write buffers in bytes.
 const BUFFER_LEN: usize = 256 * 1024;

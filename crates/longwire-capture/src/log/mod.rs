@@ -5,6 +5,7 @@
 //! columns ([`COLUMNS`]) and are streamed in constant memory.
 
 mod csv;
+mod error;
 #[cfg(feature = "parquet")]
 mod parquet;
 
@@ -15,12 +16,12 @@ mod row;
 mod values;
 mod verdicts;
 
-use std::error::Error;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+pub use error::LogError;
 pub use row::{COLUMNS, Fate, Name, Row};
 pub use verdicts::{Number, VerdictLog};
 
@@ -220,70 +221,5 @@ impl RowSink for LogWriter {
 
     fn finish(self: Box<Self>) -> Result<(), LogError> {
         LogWriter::finish(*self)
-    }
-}
-
-/// Error in writing or reading a log.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum LogError {
-    #[error("log '{}': name must end in .csv or .parquet", path.display())]
-    Extension { path: PathBuf },
-    #[error("log {}: {action}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        action: &'static str,
-        source: io::Error,
-    },
-    #[error("{}: empty: the run was killed before its first record", path.display())]
-    Empty { path: PathBuf },
-    #[error(
-        "{}: not a verdict log: missing {} of the columns {}",
-        path.display(), lacking(missing), COLUMNS.join(", ")
-    )]
-    Columns {
-        path: PathBuf,
-        missing: Vec<&'static str>,
-    },
-    /// `place` is a CSV line or a Parquet row, counted from 1.
-    #[error("{}: {place}: {what}", path.display())]
-    Row {
-        path: PathBuf,
-        place: String,
-        what: String,
-    },
-    /// The file is not Parquet, or is truncated or damaged.
-    #[error("{}: {action}: {source}", path.display())]
-    Parquet {
-        path: PathBuf,
-        action: String,
-        source: Box<dyn Error + Send + Sync>,
-    },
-    #[error("{}: this build has no Parquet support; use CSV", path.display())]
-    NoParquet { path: PathBuf },
-}
-
-/// Formats the list of missing columns.
-fn lacking(missing: &[&str]) -> String {
-    if missing.len() == COLUMNS.len() {
-        "all".to_owned()
-    } else {
-        missing.join(", ")
-    }
-}
-
-impl LogError {
-    pub(super) fn file(path: &Path, action: &'static str, source: io::Error) -> LogError {
-        let path = path.to_owned();
-        LogError::File {
-            path,
-            action,
-            source,
-        }
-    }
-
-    fn row(path: &Path, place: String, what: String) -> LogError {
-        let path = path.to_owned();
-        LogError::Row { path, place, what }
     }
 }

@@ -4,7 +4,7 @@
 //! epoch, departures and releases are relative to the arrival, and −1 means an absent time. Older
 //! logs, with absolute times that may be empty, remain readable.
 
-use super::LogError;
+use super::error::LogError;
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;

@@ -252,8 +252,8 @@ impl<'a> Arguments<'a> {
 
     /// Whether a parameter's value is its default.
     pub(crate) fn is_default(&self, param: &Param) -> bool {
-        let print = |word| printed(param.unit, word).ok();
-        self.word(param.name).and_then(print) == param.default.and_then(print)
+        let text = |word| printed(param.unit, word).ok();
+        self.word(param.name).and_then(text) == param.default.and_then(text)
     }
 
     /// Reads the file named by `key` line by line, buffering at most one line of up to 64 KiB.

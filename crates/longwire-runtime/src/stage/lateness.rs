@@ -419,7 +419,7 @@ mod tests {
         let (constant, shared) = departures(|_| 1_500);
         assert_eq!(shared.gap_errors.lock().unwrap().max(), 0);
         assert!(drift(&constant).abs() < 1e-6);
-        // One late frame spoils two gaps.
+        // One late frame changes two gaps.
         let (_, shared) = departures(|number| if number == 500 { 4_000 } else { 0 });
         let histogram = shared.gap_errors.lock().unwrap();
         assert_eq!(histogram.count_between(3_900, 4_100), 2);

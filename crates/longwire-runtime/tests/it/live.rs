@@ -83,6 +83,29 @@ impl Hosts {
 }
 
 #[test]
+fn tcp_crosses_every_kind_of_port_unharmed() {
+    let Some(hosts) = Hosts::new() else { return };
+    for kind in ["packet", "xdp"] {
+        let running = hosts.start(kind);
+        hosts.tcp(4_000_000);
+        let report = running.stop();
+        let up = &report.links[0];
+        assert_eq!(report.error, None, "{kind}");
+        // Super-packets count as wire frames.
+        assert!(
+            up.traffic.packets_in >= 4_000_000 / 1448,
+            "{kind}: {}",
+            up.traffic.packets_in
+        );
+        assert!(
+            up.traffic.bytes_in / up.traffic.packets_in <= 1514,
+            "{kind}"
+        );
+        assert_eq!(up.drops.values().sum::<u64>(), 0, "{kind}");
+    }
+}
+
+#[test]
 fn a_port_that_goes_away_ends_the_run_with_a_word() {
     for kind in ["packet", "xdp"] {
         let Some(hosts) = Hosts::new() else { return };

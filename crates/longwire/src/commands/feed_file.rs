@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 
 use crate::cli::{PumpArgs, StartAt};
 use crate::progress::Progress;
-use crate::report::finish::{Ending, ReportStream, finish, on_stuck_plugin};
+use crate::report::{Ending, ReportStream, finish, on_stuck_plugin};
 use crate::simulate::{Direction, Outputs, Stop, VirtualRun};
 use crate::{Error, Globals};
 

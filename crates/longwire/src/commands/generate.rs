@@ -17,7 +17,7 @@ use super::run::ports_help;
 use crate::cli::{LINK_HELP, PumpArgs, TrafficArgs};
 use crate::profile::{self, ProfileArgs, probe_lines};
 use crate::receiving::refused;
-use crate::report::finish::{Ending, finish};
+use crate::report::{Ending, finish};
 use crate::signals::stop_flag;
 use crate::{Error, Globals};
 

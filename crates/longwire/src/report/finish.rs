@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use longwire_capture::{same_file, whole_file};
-use longwire_network::Changes;
 use longwire_plot::page::{self, PageInput, RunDocument};
 use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
+use super::ending::{Ending, ReportStream};
 use super::output::{ignore_closed, print_line, write_json};
 use super::require::Grade;
 use super::summary::Summary;
@@ -18,58 +18,7 @@ use super::verdict::machine_was_busy;
 use super::{Verdict, artifacts, text};
 use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY, EXIT_NEARLY};
-use crate::receiving::ReceivedByLink;
 use crate::{Error, Globals};
-
-/// Stream for the report, as text and as JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportStream {
-    /// The default.
-    Stdout,
-    /// Used if stdout belongs to a command or a capture.
-    Stderr,
-}
-
-impl ReportStream {
-    /// Returns a stream that none of these captures uses.
-    pub fn beside<'a>(captures: impl IntoIterator<Item = &'a str>) -> ReportStream {
-        if captures.into_iter().any(|capture| capture == "-") {
-            ReportStream::Stderr
-        } else {
-            ReportStream::Stdout
-        }
-    }
-}
-
-/// A run's report with the additions of its command.
-pub struct Ending<'a> {
-    /// Report of the run.
-    pub run: &'a RunReport,
-    /// Changes made during the run.
-    pub changes: Changes,
-    /// Receiver reports.
-    pub received: ReceivedByLink,
-    /// Whether the text includes the receivers' reports; if not, `lines` includes them.
-    pub shows_receivers: bool,
-    /// Stream of the report.
-    pub place: ReportStream,
-    /// Final lines of the text.
-    pub lines: Vec<String>,
-}
-
-impl<'a> Ending<'a> {
-    /// Returns a report without changes or receivers, for stdout.
-    pub fn of(run: &'a RunReport) -> Ending<'a> {
-        Ending {
-            run,
-            changes: Changes::default(),
-            received: ReceivedByLink::new(),
-            shows_receivers: true,
-            place: ReportStream::Stdout,
-            lines: Vec::new(),
-        }
-    }
-}
 
 /// If a plugin never returns to the main thread, ends the program with a report that contains only
 /// the error. For commands that call plugins on the main thread.

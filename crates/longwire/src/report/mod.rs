@@ -3,6 +3,7 @@
 pub mod artifacts;
 mod changes;
 mod columns;
+mod ending;
 pub mod finish;
 pub mod live;
 pub mod output;
@@ -16,7 +17,8 @@ mod undelivered;
 pub mod verdict;
 
 pub use changes::change_line;
-pub use finish::{Document, Ending, ReportStream, check_file, finish, on_stuck_plugin, write_file};
+pub use ending::{Ending, ReportStream};
+pub use finish::{Document, check_file, finish, on_stuck_plugin, write_file};
 pub use live::{Live, StatusLine};
 pub use longwire_traffic::require::{self, Requirement, RunKind};
 pub use longwire_units::words;

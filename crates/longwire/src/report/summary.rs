@@ -7,7 +7,7 @@ use longwire_runtime::RunReport;
 use longwire_units::words::{count, count_of, percent};
 
 use super::changes::change_lines;
-use super::finish::Ending;
+use super::ending::Ending;
 use super::overload::Overload;
 use super::verdict::Verdict;
 use super::{received, replay};

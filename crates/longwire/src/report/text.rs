@@ -12,7 +12,7 @@ use longwire_runtime::{LinkReport, RunReport};
 
 use super::changes::change_line;
 use super::columns::{Columns, Tone};
-use super::finish::Ending;
+use super::ending::Ending;
 use super::overload::Overload;
 use super::require::Place;
 use super::summary::findings;
