@@ -120,8 +120,7 @@ function VerdictText({ verdict }: { verdict: Verdict }) {
       return <span class="more">Validating …</span>;
     case 'refused': {
       const homeless = verdict.placed.filter((each) => each.part === null && !each.when);
-      if (verdict.placed.length === 0)
-        return <span class="problem">{verdict.text}</span>;
+      if (verdict.placed.length === 0) return <span class="problem">{verdict.text}</span>;
       return (
         <span class="problem">
           Invalid change{homeless.length > 0 ? ': ' : '; see the fields.'}
