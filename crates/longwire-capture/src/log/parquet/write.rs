@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding};
-use parquet::data_type::{BoolType, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -103,13 +103,13 @@ impl ParquetWriter {
         let out = &mut group;
         // Unsigned numbers keep their bits; the schema records the signedness.
         column::<Int64Type>(out, rows, |row| Some(row.frame.cast_signed()))?;
-        column::<ByteArrayType>(out, rows, |row| Some((&*row.link).into()))?;
+        column::<ByteArrayType>(out, rows, text(|row| Some(&row.link)))?;
         column::<Int64Type>(out, rows, |row| Some(times(row).arrival))?;
         column::<Int32Type>(out, rows, |row| Some(row.length.cast_signed()))?;
-        column::<ByteArrayType>(out, rows, |row| Some(row.verdict.name().into()))?;
+        column::<ByteArrayType>(out, rows, text(|row| Some(row.verdict.name())))?;
         column::<Int64Type>(out, rows, |row| Some(times(row).sojourn))?;
         column::<Int64Type>(out, rows, |row| Some(times(row).delay))?;
-        column::<ByteArrayType>(out, rows, |row| Some(row.reason.as_deref()?.into()))?;
+        column::<ByteArrayType>(out, rows, text(|row| row.reason.as_deref()))?;
         column::<BoolType>(out, rows, |row| Some(row.ecn_marked))?;
         column::<BoolType>(out, rows, |row| Some(row.corrupted))?;
         column::<Int32Type>(out, rows, |row| Some(row.copy.into()))?;
@@ -149,10 +149,10 @@ impl FormatWriter for ParquetWriter {
 }
 
 /// Writes the group's next column, with the rows' values.
-fn column<T: DataType>(
+fn column<'a, T: DataType>(
     out: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
-    rows: &[Row],
-    value: impl Fn(&Row) -> Option<T::T>,
+    rows: &'a [Row],
+    value: impl FnMut(&'a Row) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
     let (mut values, mut present) = (Vec::new(), Vec::new());
     for value in rows.iter().map(value) {
@@ -164,6 +164,18 @@ fn column<T: DataType>(
     next.typed::<T>()
         .write_batch(&values, Some(&present), None)?;
     next.close()
+}
+
+/// Returns a text column's values. Equal texts of successive rows share memory.
+fn text<'a>(of: impl Fn(&'a Row) -> Option<&'a str>) -> impl FnMut(&'a Row) -> Option<ByteArray> {
+    let (mut last, mut value) = ("", ByteArray::from(""));
+    move |row| {
+        let text = of(row)?;
+        if text != last {
+            (last, value) = (text, text.into());
+        }
+        Some(value.clone())
+    }
 }
 
 /// Returns the columns' encodings and compression.
