@@ -85,7 +85,7 @@ pub(super) const CDF: Entry<Described<dyn DelayModel>> = Entry::new(
     &[
         Param::new(
             "file",
-            Unit::File("# ms, probability of no more\n10 0\n20 0.5\n80 100%\n"),
+            Unit::File("# delay in ms, cumulative probability\n10 0\n20 0.5\n80 100%\n"),
         )
         .help(
             "file: one point per line, delay and cumulative probability (0.5 or 50%); both \
@@ -220,7 +220,7 @@ pub(super) const PER_PACKET: Entry<Described<dyn DelayModel>> = Entry::new(
         UNIT,
         END.help(
             "after the last delay: loop repeats the file, hold keeps the last delay, stop adds \
-             none",
+             no delay",
         ),
     ],
     build_per_packet,

@@ -111,7 +111,8 @@ pub(super) const STEPS: Entry<Described<dyn DelayModel>> = Entry::new(
         ),
         CHANGE,
         END.default("hold").help(
-            "after the last step: loop repeats the steps, hold keeps the delay, stop adds none",
+            "after the last step: loop repeats the steps, hold keeps the last delay, stop adds no \
+             delay",
         ),
     ],
     build_steps,

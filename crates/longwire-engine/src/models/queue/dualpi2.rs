@@ -16,7 +16,7 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
     &[
         parameters::limit("10000p"),
         parameters::LIMIT_BYTES
-            .help("maximum bytes in both queues; one mtu of it is kept free; default: unlimited"),
+            .help("maximum bytes in both queues, including one mtu kept free; default: unlimited"),
         Param::with_default("target", Unit::Time, "15ms").help("target delay of the classic queue"),
         Param::with_default("rtt-max", Unit::Time, "100ms")
             .help("longest expected round trip; determines the gains"),
