@@ -7,8 +7,8 @@ use crate::models::prelude::*;
 /// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "token-bucket",
-    "a frame leaves once the bucket holds tokens for its bytes (Turner 1986; with ticks like DEMU, \
-     Puakalong et al.)",
+    "a frame leaves once the bucket holds tokens for its bytes (Turner 1986); with tick, tokens \
+     arrive at intervals, as in DEMU (Puakalong et al.)",
     &[
         Param::new("rate", Unit::Rate).help("token rate"),
         Param::new("burst", Unit::Size).help(
