@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
         .help(
             "code points of each class, separated by slashes: numbers, ranges 32-39, names, or \
              rest; optionally * and a weight, @ and a limit. Or VLAN priorities: pcp0 to pcp7, \
-             pcp4-5, or be bk ee ca vi vo ic nc; untagged frames are be; pcp is \
+             pcp4-5, or be bk ee ca vi vo ic nc; untagged frames are be; pcp stands for \
              nc+ic+vo*4/rest*8/bk",
         ),
         parameters::limit_of_all("1000p"),

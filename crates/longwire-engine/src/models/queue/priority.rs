@@ -21,7 +21,7 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
             "code points of each class, highest first, separated by slashes: numbers, ranges \
              32-39, names, or rest; optionally @ and a limit. Or VLAN priorities: pcp0 to pcp7, \
              pcp4-5, or be bk ee ca vi vo ic nc (be, 0, is above bk, 1); untagged frames are be; \
-             pcp is nc/ic/vo/vi/ca/ee/be/bk",
+             pcp stands for nc/ic/vo/vi/ca/ee/be/bk",
         ),
         parameters::limit_of_all("1000p"),
         parameters::LIMIT_BYTES_OF_ALL,
