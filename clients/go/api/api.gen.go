@@ -158,7 +158,7 @@ type Direction struct {
 	// BytesIn Bytes that arrived, without framing.
 	BytesIn int `json:"bytes_in"`
 
-	// BytesOut Bytes of these frames.
+	// BytesOut Bytes of the delivered frames.
 	BytesOut int `json:"bytes_out"`
 
 	// Corrupted Delivered frames with bits corrupted by the medium.
@@ -182,7 +182,7 @@ type Direction struct {
 	// Late Frames handed over later than the tolerance.
 	Late int `json:"late"`
 
-	// LateMaxNs Maximum lateness of both, in nanoseconds.
+	// LateMaxNs Maximum lateness of late and overload frames, in nanoseconds.
 	LateMaxNs int `json:"late_max_ns"`
 
 	// Options Options to set
@@ -830,7 +830,7 @@ type Port struct {
 	// BytesIn Bytes that arrived, without framing.
 	BytesIn int `json:"bytes_in"`
 
-	// BytesOut Bytes of these frames.
+	// BytesOut Bytes of the delivered frames.
 	BytesOut int `json:"bytes_out"`
 
 	// LatenessHistogramUs Lateness as a histogram: upper bounds and counts.
@@ -1232,7 +1232,7 @@ type Totals struct {
 	// BytesIn Bytes that arrived, without framing.
 	BytesIn int `json:"bytes_in"`
 
-	// BytesOut Bytes of these frames.
+	// BytesOut Bytes of the delivered frames.
 	BytesOut int `json:"bytes_out"`
 
 	// Corrupted Delivered frames with bits corrupted by the medium.
@@ -1256,7 +1256,7 @@ type Totals struct {
 	// Late Frames handed over later than the tolerance.
 	Late int `json:"late"`
 
-	// LateMaxNs Maximum lateness of both, in nanoseconds.
+	// LateMaxNs Maximum lateness of late and overload frames, in nanoseconds.
 	LateMaxNs int `json:"late_max_ns"`
 
 	// Overload Frames handed over late while the network was overloaded. They are not in `late`.

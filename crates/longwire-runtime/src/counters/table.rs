@@ -20,7 +20,7 @@ counters! {
         packets_out: Frames, Sum, "packets out",
             Link "delivered" "Frames delivered by the link, including duplicates",
             Port "sent" "Frames sent by the port";
-        /// Bytes of these frames.
+        /// Bytes of the delivered frames.
         bytes_out: Bytes, Sum, "bytes out",
             Link "delivered" "Bytes of the frames delivered by the link, including duplicates",
             Port "sent" "Bytes of the frames sent by the port";
@@ -51,7 +51,7 @@ counters! {
         late: Frames, Sum, "late";
         /// Frames handed over late while the network was overloaded. They are not in `late`.
         overload: Frames, Sum, "overload";
-        /// Maximum lateness of both, in nanoseconds.
+        /// Maximum lateness of late and overload frames, in nanoseconds.
         late_max_ns: Nanos, Max, "";
     }
 
