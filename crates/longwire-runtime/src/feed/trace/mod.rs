@@ -87,7 +87,7 @@ impl TraceFeed {
         if config.rounds == Some(0) {
             return Err(PortError::Unsupported {
                 port: config.traces.join(", "),
-                reason: "to be sent no times at all; give at least 1".into(),
+                reason: "cannot be sent 0 times; give at least 1".into(),
             });
         }
         let repeated = config.rounds != Some(1);
