@@ -2,7 +2,7 @@ use std::net::Ipv6Addr;
 
 use super::*;
 
-/// Returns an ARP frame. `sender` and `target` are last bytes in 10.0.0.0/24.
+/// Returns an ARP frame. `sender` and `target` are the last octets of addresses in 10.0.0.0/24.
 fn arp_frame(operation: u8, sender: u8, target: u8) -> Vec<u8> {
     let mut frame = vec![0xff; 12];
     frame.extend([0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, operation]);
@@ -11,7 +11,7 @@ fn arp_frame(operation: u8, sender: u8, target: u8) -> Vec<u8> {
     frame
 }
 
-/// Returns a neighbour discovery frame from and about fd00::SOURCE and fd00::TARGET.
+/// Returns a neighbour discovery frame from `source` about `target`. `kind` is the ICMPv6 type.
 fn discovery_frame(kind: u8, source: Ipv6Addr, target: Ipv6Addr) -> Vec<u8> {
     let mut frame = vec![0x33; 12];
     frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]);
@@ -76,7 +76,7 @@ fn only_requests_without_an_answer_in_time_are_counted() {
     b.arrived(&arp_frame(2, 2, 1), at(1000));
     b.delivered(&arp_frame(1, 1, 3), at(2000));
     b.delivered(&arp_frame(1, 1, 4), at(2100));
-    // The timeout of 10.0.0.3 has expired.
+    // The answer from 10.0.0.3 is 1 ms too late.
     b.arrived(&arp_frame(2, 3, 1), at(3001));
     b.arrived(&arp_frame(2, 4, 1), at(3001));
     a.delivered(&discovery_frame(135, ASKED, ASKING), at(4000));
@@ -99,7 +99,7 @@ fn a_flooded_request_is_answered_by_one_port() {
     let (b, c) = (watch.port(1), watch.port(2));
     b.delivered(&arp_frame(1, 1, 2), at(0));
     b.arrived(&arp_frame(2, 2, 1), at(10));
-    // The link to c takes longer than the answer.
+    // The flooded copy reaches c only after b has answered.
     c.delivered(&arp_frame(1, 1, 2), at(500));
     assert_eq!(watch.notes(at(9000)), [""; 0]);
 }

@@ -183,8 +183,8 @@ fn late_frames_are_counted_by_what_made_them_late() {
     let pauses = Arc::new(PauseHistory::default());
     bench.egress.excuse_by(&pauses);
     pauses.add((micros(2_000), micros(2_990)));
-    // Late within the grace period, with a pause that explains all but 10 us, and without an
-    // excuse.
+    // The first frame is late within the grace period, the second because of a pause that explains
+    // all but 10 us, and the third without an excuse.
     for (release, at) in [(500, 600), (2_000, 3_000), (4_000, 4_100)] {
         bench.fill([release]);
         bench.step_at(at);
@@ -215,8 +215,9 @@ fn a_port_that_sends_at_once_is_given_nothing_early() {
     assert_eq!(bench.egress.port().looks, 0, "stamps were not requested");
 }
 
-/// Stamps are departures, not handovers. They are read at intervals, not per frame; many stamps are
-/// read in more and shorter looks. Stamps before the release are counted apart.
+/// Stamps are departures, not handovers. They are read at intervals, not per frame, and at high
+/// rates more often, with fewer stamps per reading. Stamps before the release are counted
+/// separately.
 #[test]
 fn stamps_are_read_at_intervals() {
     for (after, every, frames, gap, looks_expected, lateness_us) in [

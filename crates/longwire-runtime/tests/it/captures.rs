@@ -1,6 +1,5 @@
 //! Whole runs between capture files: every placement, the end of input, a full arena, queues that
-//! decide at dequeue, and frames truncated by the capture. Needs no
-//! privileges.
+//! decide at dequeue, and frames truncated by the capture. Needs no privileges.
 
 use std::time::Duration;
 

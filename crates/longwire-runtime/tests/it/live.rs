@@ -122,7 +122,7 @@ fn a_port_that_goes_away_ends_the_run_with_a_word() {
         assert!(error.contains("far"), "{kind}: {error}");
         assert!(
             report.links[0].traffic.packets_out > 0,
-            "{kind}: the report has what was done"
+            "{kind}: the report has no delivered frames"
         );
     }
 }

@@ -170,14 +170,14 @@ fn hosts_may_raise_their_mtu() {
     let (near, far) = hosts.sockets(ends);
     let mut buffer = vec![0; 10_000];
     hosts.set_mtu(Side::Near, 9_000);
-    // Far rejects longer frames. They are refused and do not block others.
+    // Far still has an MTU of 1500: long frames are refused, and do not block others.
     near.send(&[1; 8_900]).expect("sent");
     near.send(&[2; 100]).expect("sent");
     assert_eq!(far.recv(&mut buffer).expect("the short one"), 100);
     hosts.set_mtu(Side::Far, 9_000);
     near.send(&[3; 8_900]).expect("sent");
     assert_eq!(far.recv(&mut buffer).expect("the long one"), 8_900);
-    // They are refused again after a host lowers its MTU.
+    // Long frames are refused again after far lowers its MTU.
     hosts.set_mtu(Side::Far, 1_500);
     near.send(&[4; 8_900]).expect("sent");
     near.send(&[5; 100]).expect("sent");

@@ -163,7 +163,7 @@ fn a_port_with_a_descriptor_is_waited_for() {
         thread::sleep(Duration::from_millis(600));
         let asked = queue.calls.load(Ordering::Relaxed) - before;
         // One poll per 250 ms is expected, with a tolerance.
-        let of = format!("{placement:?}: an idle port was asked {asked} times");
+        let of = format!("{placement:?}: an idle port was polled {asked} times");
         assert!(asked < 30, "{of}");
         assert_eq!(running.stop().error, None);
     }

@@ -33,8 +33,9 @@ use crate::common::{input, output};
 /// Start of a pipeline's virtual clock.
 const START: Nanos = Nanos::from_secs(1);
 
-/// A link that delivers everything within this time of the first arrival is run to its end. Other
-/// links are compared up to the state reached in `PARTLY`.
+/// A live run ends by itself if its link delivers everything within this time of the first arrival.
+/// Other runs are stopped after `PARTLY`, and only their verdicts and departures so far are
+/// compared.
 const SOON: Nanos = Nanos::from_millis(700);
 const PARTLY: Duration = Duration::from_millis(300);
 
@@ -175,7 +176,7 @@ fn compare(case: &Case, recorded: &Recorded, expected: &Outcome, ended: bool) {
         assert_eq!(known, Some(&live[..]), "{case:?}: frame {number}");
         assert!(
             !ended || live.len() == frame.verdicts.len(),
-            "{case:?}: frame {number} was never decided about"
+            "{case:?}: frame {number} was never decided"
         );
         let queue = queues[number];
         assert_eq!(
@@ -273,7 +274,8 @@ fn long_frames_are_fragmented_whatever_the_queue() {
         seed: 7,
         traffic: 3,
     };
-    // Every queue drops frames that are not IPv4 or must not be fragmented.
+    // Independent of the queue, long frames are dropped if they are not IPv4 or must not be
+    // fragmented.
     let dropped = check_in_virtual_time(&case("rate=100mbit queue=unlimited"), false);
     let dropped = dropped.drops["mtu"];
     for line in links {

@@ -90,7 +90,7 @@ fn each_link_has_one_state_for_its_hooks() {
     drop(spec.build(&FileLoader::reporting_to(&faults)).unwrap());
     assert_eq!(traced(), "create create destroy destroy ");
 
-    // Two losses decide separately, with separate states.
+    // Two loss models decide separately, with separate states.
     drop(parse(&format!("loss={text} loss={text}"), &faults).unwrap());
     assert_eq!(traced(), "create create destroy destroy ");
     assert!(!faults.any());
