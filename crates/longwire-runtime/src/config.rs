@@ -8,13 +8,13 @@ use crate::record::Epoch;
 /// Configuration of one direction of a run.
 #[derive(Debug)]
 pub struct LinkSetup {
-    /// The link's name in reports: `up` and `down`, or `ab` and `ba`.
+    /// The direction's name in reports, such as `link.up`.
     pub name: String,
     /// The emulated link.
     pub config: LinkConfig,
 }
 
-/// Names of the two directions of a run's only link.
+/// Names of the two directions of a run with a single link.
 pub const DIRECTIONS: [&str; 2] = ["link.up", "link.down"];
 
 impl LinkSetup {

@@ -47,7 +47,7 @@ pub enum Event {
         /// The queue's occupancy right after the offer.
         queue: (Packets, Bytes),
     },
-    /// A link's verdict on a frame or, after the first, on one of its duplicates.
+    /// A link's verdict on a frame. Later verdicts on the same frame are for its duplicates.
     Decided {
         /// The link.
         link: LinkId,
@@ -381,7 +381,7 @@ impl RecordHandle {
         }
     }
 
-    /// Returns the number of events that the recorder rejected.
+    /// Returns the number of events lost because the writer thread was too slow or gone.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }

@@ -134,7 +134,7 @@ impl LinkCells {
         handovers.late_max_ns.raise(lateness.as_nanos());
     }
 
-    /// Overwrites the counts with those of a link whose counters are elsewhere.
+    /// Overwrites the counts with totals that were counted elsewhere.
     pub(crate) fn replace(&self, totals: &LinkTotals) {
         self.traffic.set(&totals.traffic);
         self.scheduled.set(totals.scheduled);
@@ -166,7 +166,7 @@ impl LinkCells {
 }
 
 impl LinkTotals {
-    /// Returns every link's counters: those in [`LinkTotals::counted`].
+    /// Returns the counters that [`LinkTotals::counted`] lists.
     pub fn counters() -> impl Iterator<Item = &'static Counter> {
         let groups = [Traffic::COUNTERS, Effects::COUNTERS, Handovers::COUNTERS];
         groups.into_iter().flatten()
@@ -269,7 +269,7 @@ impl Index<Artifact> for ArtifactCells {
     }
 }
 
-/// A snapshot of the stages between two ports.
+/// A snapshot of the counters of the stages between two ports.
 #[derive(Debug, Default)]
 pub(crate) struct StageTotals {
     pub traffic: Traffic,

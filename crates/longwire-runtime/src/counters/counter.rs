@@ -1,4 +1,4 @@
-//! EventRecorder rows, and the macros that define types from them.
+//! Rows of the counter table, and the macros that define types from them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

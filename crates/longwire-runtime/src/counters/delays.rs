@@ -80,7 +80,7 @@ impl DelayCells {
         self.departure.raise(delivery.departure.as_nanos());
     }
 
-    /// Returns the backlog of decided frames at `now`.
+    /// Returns the time from `now` until the last decided departure; zero if that has passed.
     pub fn backlog(&self, now: Nanos) -> Nanos {
         Nanos::from_nanos(self.departure.get()).saturating_sub(now)
     }

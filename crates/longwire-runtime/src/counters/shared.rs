@@ -47,8 +47,8 @@ pub(crate) struct LinkShared {
     pub loss: LossCell,
 }
 
-/// Counters of the stage with the lane: ingress, or egress for a managed queue. Frames that egress
-/// copies on the delay line also count as crossed here.
+/// Counters of the stage that drives the link: ingress, or egress for a managed queue. Duplicates
+/// that egress makes on the delay line are also counted here, as crossed.
 #[derive(Debug, Default)]
 pub(crate) struct LaneCells {
     pub stage: StageCells,

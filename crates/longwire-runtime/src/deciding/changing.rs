@@ -23,7 +23,7 @@ pub struct DeferredDrop(#[allow(dead_code, reason = "it is only dropped")] Repla
 #[allow(dead_code, reason = "they are only dropped")]
 #[allow(
     clippy::large_enum_variant,
-    reason = "a box would be made where frames wait for it"
+    reason = "boxing would allocate on the hot path"
 )]
 enum ReplacedObjects {
     Models(ReplacedParts),

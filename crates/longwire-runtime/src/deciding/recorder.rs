@@ -250,8 +250,8 @@ impl EventRecorder {
         self.add(link, decided);
     }
 
-    /// Makes the recorder block on a full recorder instead of losing events. For virtual
-    /// time.
+    /// Makes stages block while the writer thread's queue is full, instead of losing events. For
+    /// virtual time.
     pub fn waiting(mut self) -> EventRecorder {
         self.handle = self.handle.map(RecordHandle::waiting);
         self
@@ -272,7 +272,7 @@ impl EventRecorder {
         }
     }
 
-    /// Returns the number of events that the recorder rejected.
+    /// Returns the number of events lost because the writer thread was too slow or gone.
     pub fn lost(&self) -> u64 {
         self.handle.as_ref().map_or(0, RecordHandle::lost)
     }

@@ -29,8 +29,8 @@ pub struct FeedFrame<'a> {
 
 /// A source of frames in order of time.
 pub trait Feed: Send {
-    /// Passes up to `max` frames to `take`. Fewer frames without `end` mean that the input, for
-    /// example a slow pipe, has no more yet.
+    /// Passes up to `max` frames to `take`. Fewer frames without `end` mean that no more are
+    /// available yet, for example from a slow pipe.
     ///
     /// # Errors
     /// The input cannot be read further. All frames before the fault have been returned.

@@ -230,9 +230,9 @@ pub const LEND_FROM: usize = 256;
 const MEMORY_MIN: Bytes = Bytes(256 << 20);
 const MEMORY_MAX: Bytes = Bytes(4 << 30);
 
-/// Returns the default budget: four times the capacity of the link's queue and delay line,
-/// because small frames need descriptors too, but at least 256 MiB and at most 4 GiB.
-/// Memory is only allocated as it is used.
+/// Returns the default budget: four times the capacity of the link's queue and delay line, from
+/// 256 MiB to 4 GiB. The factor leaves room for the descriptors of small frames. Memory is
+/// allocated only as it is used.
 pub(crate) fn memory_for(config: &LinkConfig) -> Bytes {
     memory_of(memory_held(config), MEMORY_MAX)
 }

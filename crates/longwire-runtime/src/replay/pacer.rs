@@ -24,7 +24,7 @@ use crate::witness::{PauseHistory, Witness};
 /// Permitted wake-ups slower than the margin, per thousand.
 const LATE_PER_MILLE: u64 = 4;
 
-/// Learning steps: 1/n of the margin and of the median.
+/// Divisors that give the learning steps of the margin and of the median.
 const STEP: u64 = 1_024;
 const STEP_USUAL: u64 = 256;
 

@@ -312,7 +312,7 @@ impl Outputs {
         let mut next_at = waits.then(|| now.saturating_add(RETRY_AFTER));
         for egress in &mut self.egress {
             if waits {
-                // For this port, or for one that must send first.
+                // The frames wait for this port, or for a full one that must send first.
                 egress.account.full_at = now;
             }
             if frames == 0 {

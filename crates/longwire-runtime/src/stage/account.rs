@@ -364,8 +364,8 @@ impl Account {
     /// `end`.
     ///
     /// The port sends frames one after another, so the duration of the flush is divided evenly
-    /// among them. Part of it is not the emulator's: if both ends are on this machine, the kernel
-    /// does the receiver's work within the call.
+    /// among them. It may include work that is not the emulator's: if the receiver is on this
+    /// machine, the kernel runs its receive path within the send call.
     fn handed_over(
         &mut self,
         left: usize,

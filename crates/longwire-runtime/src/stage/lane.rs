@@ -193,7 +193,7 @@ impl LaneAccounts {
         let Some(recorder) = &mut self.recorder else {
             return 0;
         };
-        // Ports in pairs and feeds have the numbers of their links.
+        // In pairs and replays, a port has the number of its link.
         let port = PortIndex(self.id.0 as u16);
         let meta = FrameMeta::new(link.last_arrival(), len);
         recorder.entered(port, meta, bytes);
