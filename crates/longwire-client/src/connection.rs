@@ -122,7 +122,7 @@ impl Connection {
         let collected = within(RESPONSE_TIME, Limited::new(body, bytes_max).collect()).await;
         let body = collected.ok_or_else(|| self.slow())?.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                ClientError::protocol(&self.address, format!("longer than {bytes_max} bytes"))
+                ClientError::protocol(&self.address, format!("over {bytes_max} bytes long"))
             } else {
                 lost(&self.address, &*error)
             }
@@ -232,7 +232,7 @@ impl Response {
                 status: self.status.as_u16(),
                 body,
             }),
-            Err(_) => ClientError::protocol(address, format!("status {}", self.status)),
+            Err(_) => ClientError::protocol(address, format!("HTTP status {}", self.status)),
         })
     }
 }
