@@ -1,4 +1,4 @@
-//! Table of metrics. Metrics of counters derive from the recorder.
+//! Table of metrics. Metrics of counters derive from [`longwire_runtime::counters`].
 
 use longwire_network::PeerReport;
 use longwire_runtime::RunReport;
@@ -30,7 +30,7 @@ pub enum Source {
     Switch(fn(&RunReport) -> u64),
     /// Switch counters, by label.
     SwitchBy(&'static str, fn(&RunReport) -> Vec<(&str, u64)>),
-    /// Counter of the recorder, for each object of a scope.
+    /// Counter of the runtime, for each object of a scope.
     Counter(&'static Counter, Scope),
     /// Port artifacts, by kind.
     PortArtifacts,
