@@ -36,8 +36,8 @@ pub struct AttachedLinks {
     present: Vec<Attachment>,
     /// Links whose interface is gone; their frames in flight count as lost.
     gone: Vec<Attachment>,
-    /// Expedites the end from the drain on, because the kernel waits for each program and ring.
-    /// Dropped last.
+    /// Expedites RCU grace periods from the drain on, because the kernel waits for one before it
+    /// frees each BPF program and ring. Dropped last.
     hurry: Option<ExpeditedGrace>,
 }
 
