@@ -22,14 +22,14 @@ from standin import StandIn
 NODES = ["n1", "n2"]
 SPACE = "shop"
 PACKAGING = Path(os.environ["LONGWIRE_PACKAGING"])
-# Required by the issue; a busy machine gets a factor for its delays.
+# Required delay in seconds; LONGWIRE_TEST_PATIENCE is a factor for busy machines.
 FOLLOWS_WITHIN = 1.0 * float(os.environ.get("LONGWIRE_TEST_PATIENCE", "1"))
 PATIENCE = 60.0
 
 
 class Addresses:
-    """Times at which a watch shows each pod's address: kwok assigns it with a delay, and effects can
-    only follow afterwards."""
+    """Times at which a watch shows each pod's address. Delays count from these times, because kwok
+    assigns addresses late."""
 
     def __init__(self, bed: Bed):
         self.bed = bed
@@ -55,7 +55,8 @@ class Cluster:
     def __init__(self, bed: Bed):
         self.bed = bed
         self.kube = os.environ["LONGWIRE_KUBE"]
-        # Owns the secrets. It has no pods, because there is no Deployment controller.
+        # The Deployment in controller.yaml owns the secrets. It has no pods, because no Deployment
+        # controller runs.
         for name in ["namespace", "crds", "rbac", "controller"]:
             bed.kubectl("apply", "--server-side", "-f", PACKAGING / "kubernetes" / f"{name}.yaml")
         bed.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -141,8 +142,8 @@ class Cluster:
         until(lambda: all(map(is_empty, self.nodes.values())), PATIENCE, "nothing is left at the nodes")
 
     def follows(self, what: str, probe, pod: str | None = None) -> float:
-        """Asserts that an effect follows a change that the API server has just confirmed, or a pod's address.
-        Returns the delay."""
+        """Asserts that an effect soon follows a change that the API server has just confirmed or, with
+        `pod`, the assignment of the pod's address. Returns the delay."""
         start = time.monotonic()
         until(probe, PATIENCE, what, 0.005)
         end = time.monotonic()
@@ -209,22 +210,22 @@ def test_a_link_follows_its_pods(cluster):
     assert "shop/other" not in node.pods()
 
     cluster.bed.kubectl("-n", SPACE, "label", "pod", "cart-0", "app=idle", "--overwrite")
-    cluster.follows("a label that is gone", lambda: not node.pods())
+    cluster.follows("a removed label", lambda: not node.pods())
     cluster.bed.kubectl("-n", SPACE, "label", "pod", "cart-0", "app=cart", "--overwrite")
-    cluster.follows("a label that is back", lambda: "shop/cart-0" in node.pods())
+    cluster.follows("a restored label", lambda: "shop/cart-0" in node.pods())
 
     cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "20ms"}})
-    cluster.follows("other options", lambda: node.spec_of("shop/cart-0")["link"] == {"delay": "20ms"})
+    cluster.follows("changed options", lambda: node.spec_of("shop/cart-0")["link"] == {"delay": "20ms"})
 
     # The pod moves: a pod with the same name starts on another node.
     cluster.remove_pod("cart-0")
-    cluster.follows("a pod that is gone", lambda: not node.pods())
+    cluster.follows("a removed pod", lambda: not node.pods())
     cluster.pod("cart-0", "n2", app="cart")
     cluster.follows("a pod on another node", lambda: "shop/cart-0" in cluster.nodes["n2"].pods())
     assert not node.pods()
 
     cluster.bed.kubectl("-n", SPACE, "delete", "link", "slow")
-    cluster.follows("a link that is gone", lambda: not cluster.nodes["n2"].pods())
+    cluster.follows("a deleted link", lambda: not cluster.nodes["n2"].pods())
 
 
 def test_peers_are_the_prefixes(cluster):
@@ -243,7 +244,7 @@ def test_peers_are_the_prefixes(cluster):
     second = cluster.ip("db-1")
     assert node.pods() == {"shop/cart-0": sorted([f"{first}/32", f"{second}/32"])}
     cluster.remove_pod("db-0")
-    cluster.follows("a peer that is gone", lambda: node.pods() == {"shop/cart-0": [f"{second}/32"]})
+    cluster.follows("a removed peer", lambda: node.pods() == {"shop/cart-0": [f"{second}/32"]})
 
 
 def test_both_ends_in_one_link_shape_what_they_send(cluster):
@@ -266,7 +267,7 @@ REFUSED = [
     ("Link", {"from": ALL, "to": {}}, "give either cidrs, or podSelector and namespaceSelector"),
     ("Link", {"from": ALL, "to": {**ALL, "cidrs": ["10.0.0.0/8"]}},
      "give either cidrs, or podSelector and namespaceSelector"),
-    ("Link", {"from": ALL, "to": {"cidrs": ["10.0.0.0/33"]}}, "each entry is an address or a prefix"),
+    ("Link", {"from": ALL, "to": {"cidrs": ["10.0.0.0/33"]}}, "each entry must be an address or a prefix"),
     ("Link", {"from": ALL, "to": {"cidrs": []}}, "spec.to.cidrs in body should have at least 1 items"),
     ("Link", {"from": ALL, "to": {"cidrs": [f"10.0.0.{n}" for n in range(65)]}}, "spec.to.cidrs: Too many: 65"),
     ("Link", {"from": ALL, "startAt": "2026-01-01T00:00:00Z"}, "startAt needs a scenario"),
@@ -292,12 +293,12 @@ REFUSED = [
 @pytest.mark.parametrize("kind, spec, message", REFUSED, ids=range(len(REFUSED)))
 def test_the_api_server_refuses_what_cannot_be_right(running, kind, spec, message):
     with pytest.raises(RuntimeError) as error:
-        # Without kubectl's own validation.
+        # Skip kubectl's own validation.
         running.bed.kubectl("create", "--validate=false", "-f", "-", stdin=json.dumps({
             "apiVersion": "longwire.dev/v1alpha1", "kind": kind, "metadata": {"name": "wrong", "namespace": SPACE},
             "spec": spec}))
     assert message in str(error.value), error.value
-    # It is the only error, apart from the note that later rules were not checked.
+    # There is no other error, except for the note that later rules were not checked.
     others = [line for line in str(error.value).splitlines() if line.startswith("* ") and "<nil>" not in line]
     assert len(others) <= 1, error.value
 
@@ -331,23 +332,23 @@ def test_a_link_stays_while_its_spec_is_refused(cluster):
     until(node.pods, PATIENCE, "an attachment")
     refused = lambda: cluster.condition("slow", "Accepted").get("status") == "False"
     accepted = lambda: cluster.condition("slow", "Accepted").get("status") == "True"
-    until(accepted, PATIENCE, "a right spec")
+    until(accepted, PATIENCE, "an accepted spec")
 
     since = time.monotonic()
     cluster.bed.kubectl("-n", SPACE, "delete", "scenario", "later")
-    until(refused, PATIENCE, "a scenario that is missing")
+    until(refused, PATIENCE, "a refusal of the missing scenario")
     assert node.changes(since) == [], "the link stays as it was"
     assert cluster.condition("slow", "Attached")["status"] == "True"
-    # A new pod gets no link while only half of the link is known.
+    # A new pod gets no link while the link's scenario is missing.
     cluster.pod("cart-1", "n1", app="cart")
     until(lambda: cluster.status("slow")["pods"] == 2, PATIENCE, "a second pod")
     assert list(node.pods()) == ["shop/cart-0"]
     # A pod that is no longer selected still loses its link.
     cluster.bed.kubectl("-n", SPACE, "label", "pod", "cart-0", "app=idle", "--overwrite")
-    cluster.follows("a label that is gone, of a refused link", lambda: not node.pods())
+    cluster.follows("a removed label, with a refused link", lambda: not node.pods())
     cluster.scenario("later", steps=[{"at": "1h", "set": {"delay": "300ms"}}])
-    cluster.follows("a scenario that is back", lambda: list(node.pods()) == ["shop/cart-1"])
-    until(accepted, PATIENCE, "a right spec again")
+    cluster.follows("a recreated scenario", lambda: list(node.pods()) == ["shop/cart-1"])
+    until(accepted, PATIENCE, "an accepted spec again")
 
     # The same holds for a link with an option that the agent refuses, and for an invalid selector.
     for wrong in [{"link": {"delay": "trace:/etc/shadow"}, "from": by_label(app="cart")},
@@ -358,7 +359,7 @@ def test_a_link_stays_while_its_spec_is_refused(cluster):
         time.sleep(1)
         assert node.changes(since) == [], wrong
         cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "80ms"}})
-        until(accepted, PATIENCE, "a right spec again")
+        until(accepted, PATIENCE, "an accepted spec again")
 
 
 def test_status_is_the_sum_of_the_nodes(cluster):
@@ -385,7 +386,7 @@ def test_an_agent_that_is_killed_leaves_links(cluster):
     until(node.pods, PATIENCE, "an attachment")
     agent = cluster.agents["n1"]
     agent.stop(signal.SIGKILL)
-    # The next agent applies the changes in between: one pod is gone, and one is new.
+    # The next agent must catch up with these changes: one new and one removed pod.
     cluster.pod("cart-1", "n1", app="cart")
     cluster.ip("cart-1")
     cluster.remove_pod("cart-0")
@@ -397,7 +398,7 @@ def test_an_agent_that_is_killed_leaves_links(cluster):
     agent.stop(signal.SIGKILL)
     agent.start()
     time.sleep(3)
-    assert node.changes(since) == [], "an agent that starts changes nothing that is right"
+    assert node.changes(since) == [], "a starting agent changed an up-to-date attachment"
 
 
 def test_a_node_that_was_away_has_its_links_again(cluster):
@@ -523,7 +524,7 @@ def test_a_network_runs_where_its_pods_are(cluster):
     cluster.follows("a network whose pod moves", lambda: "host" not in n1.networks["kube-shop-wan"]["file"]
                     and "kube-shop-wan" not in n2.networks, "b-1")
     cluster.bed.kubectl("-n", SPACE, "delete", "network.longwire.dev", "wan", "more")
-    cluster.follows("a network that is gone", lambda: not n1.networks and not n2.networks)
+    cluster.follows("a deleted network", lambda: not n1.networks and not n2.networks)
     until(lambda: not cluster.secrets(), PATIENCE, "no secrets")
 
 
@@ -553,13 +554,13 @@ def test_another_controller_leaves_networks_as_they_are(cluster):
     process = next(p for name, p in cluster.controllers.items() if name in first)
     process.stop(signal.SIGKILL)
     until(lambda: cluster.holder() != first, PATIENCE, "another leader")
-    # It also places the network: a pod whose name sorts first does not take over the port.
+    # The new leader keeps the placement, although the name of this pod sorts before that of a-0.
     cluster.pod("a", "n2", app="a")
     time.sleep(3)
     for node in cluster.nodes.values():
         assert node.changes(since) == [], "the same key, port and pods"
     assert cluster.nodes["n1"].networks == before
-    # And it follows.
+    # It also follows changes: the pod of port b moves to n1.
     cluster.remove_pod("b-0")
     cluster.pod("b-1", "n1", app="b")
     cluster.follows("a network under another controller", lambda: not cluster.nodes["n2"].networks, "b-1")
@@ -574,7 +575,7 @@ def test_links_do_not_wait_for_networks(cluster):
     try:
         cluster.network("wan", ["a", "b"])
         begun = lambda: any(method == "PUT" and "networks" in path for method, path in node.changes(0))
-        until(begun, PATIENCE, "a request that takes its time")
+        until(begun, PATIENCE, "a slow request")
         cluster.pod("cart-0", "n1", app="cart")
         cluster.follows("a new pod while a network changes", lambda: "shop/cart-0" in node.pods())
         until(lambda: cluster.condition("slow", "Attached").get("status") == "True", 5, "its status")
@@ -605,7 +606,7 @@ def test_a_scenario_changes_the_link_with_time(cluster):
 
 
 def test_cleanup_removes_what_agents_made(cluster):
-    """As on a machine whose node process stays when the agent is removed."""
+    """Covers machines whose node process keeps running when the agent is removed."""
     node = cluster.nodes["n1"]
     cluster.pod("cart-0", "n1", app="cart")
     cluster.link("slow", **{"from": by_label(app="cart"), "link": {"delay": "80ms"}})
@@ -633,7 +634,7 @@ def test_a_node_that_is_removed_takes_its_slice_along(cluster):
     bed.kubectl("delete", "node", "n2")
     until(lambda: nodes() == ["n1"], PATIENCE, "one slice")
     until(lambda: cluster.status("both").get("pods") == 1, PATIENCE, "its sum")
-    # The node returns: its agent has not noticed, and writes its slice with the next change.
+    # The node returns. Its agent has not noticed, and writes its slice with the next change.
     bed.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}})
     cluster.link("both", **{"from": by_label(app="cart"), "link": {"delay": "90ms"}})
     until(lambda: nodes() == NODES, PATIENCE, "two slices again")
