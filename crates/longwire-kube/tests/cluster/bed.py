@@ -95,7 +95,7 @@ class Process:
 
 
 class Bed:
-    """etcd, kube-apiserver, and programs that tests start in addition."""
+    """A bed with etcd, kube-apiserver, and programs that tests add."""
 
     def __init__(self, bin_directory: Path):
         self.bin = Path(bin_directory)

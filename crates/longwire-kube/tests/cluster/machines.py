@@ -251,7 +251,7 @@ class Machines(Bed):
         super().close()
         for name in ["cp", "wire"]:
             subprocess.run(["ip", "netns", "delete", f"{self.prefix}-{name}"], capture_output=True)
-        # runc leaves some behind; remove those of containers before their parent.
+        # runc leaves cgroups behind. Remove those of containers before their parents.
         for path in sorted(cgroups() - self.cgroups, reverse=True):
             try:
                 path.rmdir()

@@ -1,6 +1,6 @@
 """A stand-in for `longwire node`: attachments and networks are table entries, and every request
-is recorded with its time. Tests of the control plane need pods without network namespaces;
-tests/cluster/test_pods.py uses the real node."""
+is recorded with its time. Used by tests of the control plane, whose pods have no network
+namespaces; tests/cluster/test_pods.py uses the real node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StandIn:
         self.lock = threading.Lock()
         self.attachments: dict[str, dict] = {}
         self.networks: dict[str, dict] = {}
-        # Duration of a network change, as if a process had to end first.
+        # Duration of a network change in seconds, to simulate a process that takes long to end.
         self.network_seconds = 0.0
         self.underlay_lost = 0
         self.requests: list[tuple[float, str, str, dict | None]] = []
@@ -117,7 +117,7 @@ class StandIn:
         if rest == "stats" and name in self.networks:
             return 200, {"totals": {"packets_out": 300, "drops": {}}}
         if rest == "report" and name in self.networks:
-            # As in a run that continues: frames lost by the underlay count for a peer.
+            # The report of a running network counts frames lost on the underlay per peer.
             ports = [{"name": "a", "artifacts": {"late": 0}, "lateness_us": {"p99": 11}}]
             peer = {"name": "other", "frames_lost": self.underlay_lost, "outages": 0}
             return 200, {"ports": ports, "hosts": {"name": "own", "peers": [peer]}}
@@ -126,7 +126,7 @@ class StandIn:
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
-    # The same as for the node's socket.
+    # The backlog of the node's socket.
     request_queue_size = 128
     node: StandIn
 

@@ -24,7 +24,7 @@ SYSTEM = "longwire-system"
 TOOLS = "longwire.test/tools:1"
 # One-way delay, in milliseconds.
 UNDERLAY = 0.5
-# Required by the issue, in seconds: links follow changes, and return.
+# Required times in seconds: for a link to follow a change, and to return after a crash.
 FOLLOWS_WITHIN, RETURNS_WITHIN = 1.0, 2.0
 
 
@@ -131,7 +131,7 @@ class Pings:
         return self.count - len(self.sent())
 
     def first(self, since: float, is_right) -> float:
-        """Returns how long after a given time all RTTs are right."""
+        """Returns the time from `since` until all RTTs satisfy `is_right`, in seconds."""
         wrong = [at for at, took in self.sent().values() if not is_right(took)]
         last = max([at for at in wrong if at >= since], default=since - self.INTERVAL)
         return last + self.INTERVAL - since
@@ -191,7 +191,7 @@ def clean(cluster):
 def test_the_chart_has_what_the_plain_manifests_have(cluster):
     cluster.helm("lint", "--strict", CHART)
     for name in ["crds", "rbac", "node", "controller"]:
-        # Fails and shows the differences if there are any.
+        # `kubectl diff` fails if there are differences, and shows them.
         cluster.kubectl("diff", "--server-side", "--force-conflicts", "-f", PACKAGING / "kubernetes" / f"{name}.yaml")
     # Changed values affect the pods, and nothing else.
     cluster.helm("upgrade", "longwire", CHART, "--namespace", SYSTEM, "--set", "controller.replicas=1")
@@ -242,11 +242,11 @@ def test_a_link_comes_and_goes_within_a_second(cluster, clean):
     ends = [*times[1:], times[2] + 2]
     taken = []
     for at, end, is_right in zip(times, ends, [is_slow, is_bare, is_slow]):
-        # The previous change has settled half a second earlier.
+        # Ignore the half second before `end`: the next change acts before its time is noted.
         wrong = [when for when, took in sent if at <= when < end - 0.5 and not is_right(took)]
         taken.append(max(wrong) + Pings.INTERVAL - at if wrong else 0.0)
     numbers = ", ".join(f"{one * 1000:.0f}" for one in taken)
-    print(f"\na link is there, gone with its label, and back after {numbers} ms")
+    print(f"\na link is attached, removed with its label, and attached again within {numbers} ms")
     assert max(taken) < FOLLOWS_WITHIN, taken
     assert pings.lost() <= 3, pings.lost()
 
@@ -264,8 +264,8 @@ def test_a_rollout_keeps_the_link(cluster, clean):
     attached(cluster, "slow", 2)
     names = lambda version: [p["metadata"]["name"] for p in cluster.get("pods", "-l", f"app=web,version={version}")["items"]
                              if p["status"]["phase"] == "Running" and not p["metadata"].get("deletionTimestamp")]
-    old = until(lambda: len(found := names(1)) == 2 and found, 30, "two pods that run")
-    # Traffic of the pods until they end.
+    old = until(lambda: len(found := names(1)) == 2 and found, 30, "two running pods")
+    # Ping from both pods until they end.
     traffic = {name: Pings(cluster, name, server, 60) for name in old}
     cluster.kubectl("patch", "deployment", "web", "-p",
                     json.dumps({"spec": {"template": {"metadata": {"labels": {"version": "2"}}}}}))
@@ -313,7 +313,7 @@ def test_a_node_that_is_lost(cluster, clean):
     # The node still exists, but its state is unknown: its slice stays.
     assert sorted(slice["node"] for slice in status["nodes"]) == ["m1", "m2"], status
     assert {c["type"]: c["status"] for c in status["conditions"]}["Attached"] == "True", status
-    # It missed this change.
+    # The lost node misses this change.
     link(cluster, "slow", **{"from": by_label(tier="far"), "link": {"delay": "40ms"}})
     for device in ["u0", "cp"]:
         lost.here("ip", "link", "set", device, "up")
@@ -357,14 +357,14 @@ def test_the_agent_and_the_node_process_restart(cluster, clean):
     pings = Pings(cluster, "client", server, 7)
     kill(machine, "longwire-kube")
     bare = [seq for seq, (_, took) in pings.sent().items() if not is_slow(took)]
-    print(f"\na kill of the agent: {pings.lost()} pings lost, {len(bare)} without the link")
+    print(f"\nagent killed: {pings.lost()} pings lost, {len(bare)} without the link")
     assert (pings.lost(), bare) == (0, [])
 
     pings = Pings(cluster, "client", server, 10)
     since = time.time()
     kill(machine, "longwire")
     taken = pings.first(since, is_slow)
-    print(f"a kill of the emulator: {pings.lost()} pings lost, the link is back after {taken:.2f} s")
+    print(f"emulator killed: {pings.lost()} pings lost, the link is back after {taken:.2f} s")
     # The first restart of a container has no back-off; the kubelet checks once per second.
     assert taken < RETURNS_WITHIN, taken
     assert pings.lost() <= 5, pings.lost()
@@ -407,8 +407,8 @@ def network_runs(cluster: Machines, b: str, before: float) -> bool:
         for peer in peers:
             print(f"report of {name}: {peer['round_trip_ns'] / 1e6:.2f} ms to {peer['name']} and back, "
                   f"{peer['frames_late']} frames late, {peer['spare_min_ns'] / 1e6:.2f} ms to spare")
-            # The frame waits for the rest of its delay, which includes the underlay's. If the machine
-            # paused for longer, the report has the late frames.
+            # A frame waits for the part of its delay that the underlay has not used. If the machine
+            # paused for longer than that, the report has late frames.
             spare = peer["spare_min_ns"]
             assert spare < 20e6 - UNDERLAY * 1e6, peer
             assert (spare < 0) == (peer["frames_late"] > 0), peer
@@ -422,7 +422,7 @@ def test_a_network_counts_the_underlay_once(cluster, clean):
     b = pod(cluster, "b", "m2")
     pod(cluster, "a", "m1")
     before = round_trip(cluster, "a", b)
-    # A machine pause of 20 ms makes frames late: at least one of three runs has none.
+    # Machine pauses of 20 ms make frames late, so one clean run of three is enough.
     assert any(network_runs(cluster, b, before) for _ in range(3))
 
 
@@ -449,6 +449,6 @@ def test_without_the_chart_nothing_is_left(cluster):
     devices = inside(cluster, "client", "ip", "link")
     assert "lw-" not in devices, devices
     for machine in cluster.machines.values():
-        # Except for the two files that the kernel provides.
+        # The kernel provides two files, *.debug.
         pinned = machine.here("find", "/sys/fs/bpf", "-mindepth", "1", "!", "-name", "*.debug").stdout
         assert pinned == "", pinned
