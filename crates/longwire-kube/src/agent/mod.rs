@@ -258,8 +258,8 @@ fn send(sender: &watch::Sender<Option<Slices>>, slices: Slices) {
     });
 }
 
-/// Returns the bodies of attachments at this time, and the time until the next change, or until the
-/// time of that change may be known.
+/// Returns the current bodies of attachments, and the time until the next change. While a scenario
+/// waits for its link to be attached, that time is at most [`RETRY`].
 fn at_time<'a>(
     wanted: &BTreeMap<String, WantedAttachment>,
     views: impl Iterator<Item = &'a AttachmentView>,

@@ -1,7 +1,7 @@
-//! The node's parts of networks.
+//! The parts of networks that run on this node.
 //!
-//! A separate task manages them: the node answers a change only after the network's previous
-//! process has ended, and links must not wait for that.
+//! A separate task manages them, because the node answers a change only after the network's
+//! previous process has ended, and links must not wait for that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,7 +81,8 @@ async fn work(
 /// The parts of networks on a node.
 #[derive(Debug, Default)]
 pub(super) struct NetworkParts {
-    /// Body of each network's last successful request, because responses omit the key.
+    /// Body of each network's last successful request, kept for comparisons, because responses omit
+    /// the key.
     asked: BTreeMap<String, Value>,
     counters: RunCounters,
     /// Whether a request of the last comparison failed.

@@ -14,7 +14,8 @@ pub(super) type SliceKey = (ResourceKind, ResourceKey);
 /// The node's slices, by resource.
 pub(super) type Slices = BTreeMap<SliceKey, NodeStatus>;
 
-/// Note for unused options of `down`: two pods both shape the traffic that they send to each other.
+/// Note for unused `down` options: of two pods that are both in `from` and `to`, each shapes the
+/// traffic that it sends to the other.
 const DOWN_UNUSED: &str = "down options do not apply between pods that are in both from and to: \
                            each pod shapes what it sends, with up";
 

@@ -29,7 +29,8 @@ pub(super) struct Candidate {
     identity: String,
     /// Owner of the lease, once known.
     pub owner: Option<OwnerReference>,
-    /// Observed lease, and the time of the last change of its holder, renewal or transitions.
+    /// Last observed lease, and the local time at which its holder, renewal time or transition
+    /// count was last seen to change.
     seen: Option<(LeaseSpec, Instant)>,
 }
 

@@ -92,7 +92,7 @@ async fn campaign(
         if candidate.owner.is_none() {
             match owner(client, &settings.namespace).await {
                 Ok(found) => candidate.owner = found,
-                Err(error) => tracing::warn!(%error, "no owner for the secrets and the lease"),
+                Err(error) => tracing::warn!(%error, "cannot look up this controller's Deployment"),
             }
         }
         let attempt = candidate.attempt().await;
@@ -108,10 +108,10 @@ async fn campaign(
                     () = keep(candidate, health) => {}
                 }
                 metrics.set_leader(false);
-                tracing::warn!("leads no longer");
+                tracing::warn!("no longer leads");
             }
             Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "no lease"),
+            Err(error) => tracing::warn!(%error, "cannot acquire the lease"),
         }
         sleep(RETRY).await;
     }

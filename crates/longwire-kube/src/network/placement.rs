@@ -16,8 +16,8 @@ const SWITCHING: &str = "switching";
 /// Addresses of emulators, by node.
 pub type Agents = BTreeMap<String, IpAddr>;
 
-/// Places a network, without its key. A port keeps its pod from `before` while the pod is selected; otherwise, it
-/// gets the first selected pod by name.
+/// Places a network, without its key. A port keeps its pod from `before` while the pod is selected;
+/// otherwise, it gets the first selected pod by name.
 ///
 /// # Errors
 /// The reason why the network cannot be placed.
