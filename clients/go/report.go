@@ -81,7 +81,7 @@ var lost = strings.Fields("memory refused ring_full too_long no_carrier send_fai
 func judge(rows []row, clause string) ([]string, error) {
 	match := clausePattern.FindStringSubmatch(clause)
 	if match == nil {
-		return nil, fmt.Errorf("'%s': write a name, one of < <= = >= > and a value", clause)
+		return nil, fmt.Errorf("'%s': write a name, a comparison (< <= = >= >) and a value", clause)
 	}
 	name, comparison, unit := match[1], match[2], match[4]
 	wanted, err := strconv.ParseFloat(match[3], 64)

@@ -93,7 +93,7 @@ class Report:
     def _meets(self, wanted: str) -> bool:
         found = self.data.get("verdict", {}).get("grade")
         if found is None:
-            raise ValueError(f"'{wanted}': the report of a run that goes on has no verdict")
+            raise ValueError(f"'{wanted}': a running link or network has no verdict; close it first")
         exact = wanted in ("not-faithful", "no-frames")
         return found == wanted or (not exact and _GRADES.index(found) > _GRADES.index(wanted))
 
@@ -156,7 +156,7 @@ class _Clause:
         match = _CLAUSE.fullmatch(text)
         if match is None:
             raise ValueError(
-                f"'{text}' has no comparison; write a name, one of < <= = >= > and a value"
+                f"'{text}' has no comparison; write a name, a comparison (< <= = >= >) and a value"
             )
         self.text = text
         self.name = match["name"]
@@ -202,7 +202,7 @@ class _Clause:
     def _unmet_by_run(self, standstills: Mapping[str, float], part: str) -> list[str]:
         key = part if part == "count" else f"{part}_us"
         if key not in standstills:
-            raise ValueError(f"'{self.text}': known are count, max and total")
+            raise ValueError(f"'{self.text}': pauses and stops have only count, max and total")
         factor = 1 if part == "count" else 1e3
         wanted = _count(self.text, self.value) if part == "count" else _time(self.text, self.value)
         found = standstills[key] * factor

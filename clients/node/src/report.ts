@@ -62,7 +62,7 @@ export class Report {
   #unmet(clause: string): string[] {
     const match = /^([^<>=\s]+)\s*(<=|>=|<|>|=)\s*(\d+(?:\.\d+)?)\s*([a-z]*|%)$/.exec(clause);
     if (match === null) {
-      throw new RangeError(`'${clause}': write a name, one of < <= = >= > and a value`);
+      throw new RangeError(`'${clause}': write a name, a comparison (< <= = >= >) and a value`);
     }
     const [, name = "", comparison = "", digits = "", unit = ""] = match;
     const isTime = /(^|\.)(lateness(-own)?|(pauses|stops)(?!\.count))\./.test(name);
