@@ -59,7 +59,7 @@ def open_socket() -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER_BYTES)
     except OSError:
-        # Without privileges in the initial user namespace, up to the system's limit.
+        # The system's limit applies without privileges in the initial user namespace.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
     opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     opened.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)

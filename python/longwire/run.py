@@ -188,7 +188,7 @@ class Run:
         if self._report is not None:
             return self._report
         data = dict(self._control.ask("GET", "/report"))
-        # It contains the ports; counters of links are queried by name.
+        # This report lacks the links, which have a separate route.
         data["links"] = [
             {**found[side], "name": f"{found['name']}.{side}"}
             for found in self._links()

@@ -30,7 +30,7 @@ def tshark(path: Path, *fields: str, match: str = "frame") -> "list[list[str]]":
 
 
 def ping(link: longwire.LiveLink, count: int) -> None:
-    # Single pings: ping waits 10 s for a lone missing reply.
+    # Use one ping per process: ping waits 10 s if a reply is missing at the end.
     for _ in range(count):
         link.near.check_output(["ping", "-4", "-q", "-c", "1", "far"])
 
@@ -54,7 +54,7 @@ def test_a_capture_has_the_frames_of_its_time_and_end(tmp_path: Path) -> None:
         assert int(at_near[2], 0) == 2 and int(at_far[2], 0) == 1
         assert len(at_near[3].split(".")[1]) == 9
         delays.append(float(at_far[3]) - float(at_near[3]))
-    # A busy machine delays some, but not all.
+    # A busy machine delays some requests, but not all.
     assert len(delays) == 3 and 0.020 <= min(delays) < 0.030
     lengths = tshark(far, "frame.len", "frame.cap_len", "eth.src")
     assert lengths[0] == ["98", "98", "02:4c:57:00:00:01"]

@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.link(delay="20ms")
 def test_round_trip(link):
     out = link.near.check_output(["ping", "-n", "-c", "3", "-i", "0.05", "far"], text=True)
-    # The least of them: a busy machine delays some.
+    # Check the minimum, because a busy machine delays some pings.
     assert "mdev = 4" in out
 """
 
