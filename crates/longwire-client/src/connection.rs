@@ -26,7 +26,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Retry interval while the server's accept queue is full.
 const ACCEPT_PERIOD: Duration = Duration::from_millis(10);
 
-/// Time limit for a response. After parsing a change, the server waits up to 10 s for the run.
+/// Time limit for a response. The server takes up to 10 s to read the files that a change names.
 const RESPONSE_TIME: Duration = Duration::from_secs(60);
 
 /// Polling interval for the stop flag.
