@@ -76,7 +76,7 @@ impl Controller {
                 Box::new(move |core, now| {
                     work(core, now);
                     let _ = effect.set(now.saturating_sub(start));
-                    // After the first operation, the receiver no longer exists.
+                    // Fails after the first operation, the only one for which the receiver waits.
                     let _ = done.send(());
                 }),
             );
