@@ -138,7 +138,7 @@ impl Metrics {
     }
 }
 
-/// Maximum time between rounds of the main loop for a live process.
+/// Time without a round of the main loop after which the process counts as dead.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Maximum number of connections.

@@ -49,7 +49,7 @@ fn unique_name(key: &ResourceKey, suffix: &str, hash: &str, letters: usize) -> S
 pub fn attachment_seed(seed: i64, link: &ResourceKey, pod: &str, part: Part) -> u64 {
     let (seed, link) = (seed.to_le_bytes(), resource_hash(link).to_le_bytes());
     let is_up = u8::from(part == Part::Up);
-    // Integers in JSON have 53 bits.
+    // Some JSON parsers are limited to 53-bit integers.
     fnv(&[&seed, &link, pod.as_bytes(), &[is_up]]) >> 11
 }
 
