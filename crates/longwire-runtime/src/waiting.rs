@@ -155,7 +155,7 @@ struct FloodPriority {
 
 impl FloodPriority {
     /// Records at `now` whether frames flood a contended machine. Returns whether to use normal
-    /// priority, if that changes.
+    /// priority from now on; `None` if that stays the same.
     fn note(&mut self, now: Nanos, floods: bool) -> Option<bool> {
         if floods {
             self.seen = now;

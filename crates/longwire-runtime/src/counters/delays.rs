@@ -70,7 +70,8 @@ impl DelayCells {
         let total = delivery.release.saturating_sub(arrival);
         self.queueing[class_of(queueing)].add(1);
         self.total[class_of(total)].add(1);
-        // Service begins at the arrival or at the previous departure. A copy does not depart later.
+        // Service begins at the arrival or the previous departure, whichever is later. A copy
+        // departs with its original, so its service takes no time.
         let begun = arrival.as_nanos().max(self.departure.get());
         let service = delivery.departure.as_nanos().saturating_sub(begun);
         if service > 0 {

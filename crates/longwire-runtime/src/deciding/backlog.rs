@@ -64,7 +64,7 @@ mod tests {
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-    /// Feeds one lag per millisecond, starting at 1 s. Returns the number of overloaded
+    /// Feeds one lag per millisecond, starting at 10 s. Returns the number of overloaded
     /// samples.
     fn overloaded(lags_ms: impl IntoIterator<Item = u64>) -> usize {
         let mut backlog = Backlog::new(MS(1));
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_backlog_that_is_worked_off_is_not() {
-        // The lag lasts 5 s after a pause, with half the capacity to spare.
+        // A pause leaves a lag of 5 s, which shrinks by 1 ms per millisecond: half of the capacity
+        // is spare.
         assert_eq!(overloaded((0..5_000).rev()), 0);
     }
 

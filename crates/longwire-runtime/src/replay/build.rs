@@ -128,7 +128,7 @@ fn threads(
         name: "longwire-read".to_owned(),
         bell: Arc::new(Bell::new()?),
         prepare: Box::new(move || {
-            // The sender reports the same refusals.
+            // Ignore refused requests: the sending thread reports the same ones.
             host::prepare_thread(None, realtime);
             vec![placement]
         }),

@@ -131,7 +131,7 @@ impl Pacer {
         sleeps.then(|| until.min(now.saturating_add(IDLE)))
     }
 
-    /// Returns the earliest departure after `next` that is worth a separate sleep.
+    /// Returns the earliest time after `next` at which a departure is worth a separate sleep.
     pub fn apart_from(&self, next: Nanos) -> Nanos {
         next.saturating_add(self.margin()).saturating_add(SLEEP_MIN)
     }

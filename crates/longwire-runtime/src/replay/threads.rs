@@ -87,7 +87,7 @@ impl Pump {
         let wanted = awake < awake_max;
         if wanted != *fifo {
             *fifo = wanted;
-            // The class was permitted before.
+            // Unlikely to fail, because the class was permitted before.
             let _ = if wanted {
                 host::enter_fifo()
             } else {

@@ -105,8 +105,8 @@ fn paths_share_links_and_orders_apply_on_time() {
             core.set_unmatched(Target::Drop);
             let matcher: Matcher = "src=10.0.0.1".parse().expect("right");
             let added = core.add_rule(2, matcher, Target::Path(PathId(1)));
-            // The added rule follows the existing one and has no effect. Then that rule's target
-            // changes.
+            // The added rule has no effect, because rule 0 precedes it. The new target of rule 0
+            // takes effect.
             core.set_target(0, Target::Path(PathId(1)));
             added.expect("room");
         }),

@@ -205,7 +205,10 @@ fn an_overload_is_counted_per_port_and_per_link() {
     let artifacts = &report.ports[1].artifacts;
     let overload = artifacts.get("overload").copied().unwrap_or(0);
     assert!(overload > 1_000, "{artifacts:?}");
-    assert!(artifacts["late"] > 0, "before it was clear: {artifacts:?}");
+    assert!(
+        artifacts["late"] > 0,
+        "before the overload was detected: {artifacts:?}"
+    );
     let links: Vec<_> = cells.iter().map(|cells| cells.totals()).collect();
     for totals in &links {
         assert!(totals.handovers.overload > 500, "{totals:?}");

@@ -227,7 +227,7 @@ fn only_what_is_wanted_is_sent() {
         .collect();
     let mut feed = open(window.clone());
     for _ in 0..2 {
-        // The frame is not taken.
+        // Reading the stamp does not consume the frame.
         let first = first_stamp(&mut feed);
         assert_eq!(first, Some(Nanos::from_nanos(FIRST + 1_000_000_000)));
     }

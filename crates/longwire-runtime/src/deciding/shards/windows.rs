@@ -8,7 +8,7 @@ use super::batch::RoundInput;
 use super::shard::{Job, Shard};
 use super::{BATCH_MAX, Shards};
 
-/// Number of frames leaving after a batch. Above it, the next batch shrinks.
+/// Number of frames to hand out after a batch above which the next batch shrinks.
 const LEAVING_MAX: usize = 4 * BATCH_MAX;
 
 /// Minimum number of frames for parallel rounds. With fewer, waking threads would take

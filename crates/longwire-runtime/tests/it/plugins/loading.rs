@@ -53,7 +53,7 @@ fn hints_reach_the_defaults() {
     let config = parse(&format!("rate={text}"), &Faults::new()).unwrap();
     let mean = config.rate.bit_rate().map(|rate| rate.bits_per_sec());
     assert_eq!(mean, Some(2_000_000));
-    // The limit is two delays, or 100 ms at the mean rate.
+    // Without a delay, the derived queue limit is 100 ms at the mean rate.
     let limit = config.queue_limit().bytes.map(|bytes| bytes.0);
     assert_eq!(limit, Some(25_000));
     // The description equals the parsed text.
