@@ -74,7 +74,7 @@ var units = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6
 // excused are artifacts caused by machine pauses and by the start.
 var excused = []string{"late_paused", "late_start"}
 
-// lost are artifacts that are frames lost by the emulator.
+// lost are artifacts that count frames lost by the emulator.
 var lost = strings.Fields("memory refused ring_full too_long no_carrier send_failed unusable")
 
 // judge returns a message for each row that does not meet a condition.
@@ -94,7 +94,7 @@ func judge(rows []row, clause string) ([]string, error) {
 		factor, known = map[string]float64{"": 1, "%": 0.01}[unit]
 	}
 	if !known {
-		return nil, fmt.Errorf("'%s': write a time, as in 50us, a count or a share", clause)
+		return nil, fmt.Errorf("'%s': write a time such as 50us, a count, or a share such as 1%%", clause)
 	}
 	var sentences []string
 	measured := measures(rows, name)

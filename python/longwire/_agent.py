@@ -31,7 +31,7 @@ def answer(request: bytes, reply: socket.socket) -> None:
 
 
 def serve(channel: socket.socket, parent: int) -> None:
-    """Serves requests until the channel or the parent closes."""
+    """Serves requests until the channel closes or the parent ends."""
     poller = select.poll()
     poller.register(channel, select.POLLIN)
     poller.register(parent, select.POLLIN)

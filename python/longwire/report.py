@@ -25,7 +25,7 @@ _LOST = frozenset(
         "unusable",
     }
 )
-"""Artifacts that are frames lost by the emulator."""
+"""Artifacts that count frames lost by the emulator."""
 
 _GRADES = ["not-faithful", "no-frames", "nearly-faithful", "faithful"]
 """Grades of a run, worst first."""

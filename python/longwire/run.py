@@ -234,8 +234,8 @@ class Run:
     def _start(self, words: list[str], file: list[str], hosts: Mapping[str, Addresses]) -> None:
         """Starts the program with an agent in each network, near first."""
         channels = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in hosts]
-        # The agents watch these channels; a copy in a forked process would keep an unused
-        # run alive.
+        # The agents also watch this process, because copies of the channels in forked processes
+        # would keep an unused run alive.
         parent = os.pidfd_open(os.getpid())
         passed = [theirs.fileno() for _ours, theirs in channels]
         try:

@@ -17,7 +17,7 @@ type Row = Partial<Schemas["Port"] & Schemas["Totals"] & Pick<ReportData, "pause
 /** Artifacts caused by machine pauses and by the start, not by the emulator itself. */
 const EXCUSED = ["late_paused", "late_start"];
 
-/** Artifacts that are frames lost by the emulator. */
+/** Artifacts that count frames lost by the emulator. */
 const LOST = "memory refused ring_full too_long no_carrier send_failed unusable".split(" ");
 
 const UNITS_NS: Record<string, number> = {
@@ -69,7 +69,7 @@ export class Report {
     const factor = isTime ? UNITS_NS[unit] : { "": 1, "%": 0.01 }[unit];
     if (factor === undefined) {
       throw new RangeError(
-        `'${clause}': write a ${isTime ? "time, as in 50us" : "count or a share"}`,
+        `'${clause}': write a ${isTime ? "time such as 50us" : "count, or a share such as 1%"}`,
       );
     }
     const found = this.#measures(name);
