@@ -274,7 +274,7 @@ pub struct SendStampReport {
     pub every: u32,
     /// Stamps received.
     pub count: u64,
-    /// Stamp − release, in microseconds. The clocks are compared to about
+    /// Stamp − release, in microseconds. The offset between the clocks is accurate to about
     /// 0.1 us.
     #[serde(serialize_with = "Spread::as_lateness")]
     pub lateness_us: Spread,

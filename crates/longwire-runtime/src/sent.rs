@@ -232,11 +232,11 @@ const V4: [Part; 4] = [
     (ADDRESS, 12, 8),
 ];
 
-/// Parts of an IPv6 header, except for the traffic class, which is half of two bytes.
+/// Parts of an IPv6 header, except for the traffic class, which straddles two bytes.
 const V6: [Part; 2] = [(TTL, 7, 1), (ADDRESS, 8, 32)];
 
-/// Protocols, their ports, if they start with two, and their checksum's offset and length: TCP,
-/// UDP, DCCP, SCTP, and ICMP, IGMP, ICMPv6.
+/// Protocol number, [`PORT`] if the header begins with two ports, and offset and length of the
+/// checksum, for TCP, UDP, DCCP, SCTP, ICMP, IGMP and ICMPv6.
 const PROTOCOLS: [(u8, u8, usize, usize); 7] = [
     (6, PORT, 16, 2),
     (17, PORT, 6, 2),

@@ -200,7 +200,7 @@ impl Threads {
 /// there is no limit.
 const LOOKS_MAX: u32 = 100;
 
-/// The same limit for all threads in a hurried stop.
+/// Number of polls of a stopping thread before it counts as stuck in a hurried stop: 100 ms.
 const LOOKS_HURRIED: u32 = 5;
 
 /// Detects stuck threads, which are not joined.

@@ -192,7 +192,7 @@ pub(super) fn form_for<'a, T: TxPort + 'a>(mut ports: impl Iterator<Item = &'a T
 /// and start small.
 const PORTS_FEW: usize = 32;
 
-/// Returns the line configuration of one of `ports` ports.
+/// Returns the line configuration of a port in a network with `ports` ports.
 pub(super) fn line_of(budget: Bytes, ports: usize, huge_pages: bool) -> DelayLineConfig {
     DelayLineConfig {
         budget,

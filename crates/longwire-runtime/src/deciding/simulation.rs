@@ -299,8 +299,8 @@ impl Simulation {
         })
     }
 
-    /// Ends the simulation and returns its report, without a duration. An error in the report is
-    /// the recorder's.
+    /// Ends the simulation and returns its report, without a duration. An error in the report comes
+    /// from the recorder.
     pub fn stop(mut self) -> RunReport {
         self.core.finish_recording();
         let report = RunReport {

@@ -55,7 +55,7 @@ pub(crate) struct ReportSources {
     pub ports: Vec<(String, Arc<LinkShared>)>,
     /// Port names of a pair, whose port counters are those of its links.
     pub pair: Option<[String; 2]>,
-    /// Outputs of a replay with clients.
+    /// A replay's outputs, if it has clients.
     pub observed: Vec<Arc<ObservedOutput>>,
 }
 

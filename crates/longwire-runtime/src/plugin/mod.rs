@@ -115,8 +115,8 @@ impl CPlugin {
         self.decide(DEPART, (frames, wire_bits), initial, stream, check)
     }
 
-    /// Calls a hook for frames, and checks its results in order. `initial` contains the hook's
-    /// result before it is set, and the decisions if the plugin must not be called or has failed.
+    /// Calls a hook for frames, and checks its results in order. `unset` is the value of each
+    /// result before the call. If the plugin must not be called or fails, returns `otherwise`.
     ///
     /// The plugin is not called after a fault, or for a frame at [`Nanos::MAX`], which would
     /// overflow in C code.

@@ -218,7 +218,7 @@ impl ReplayBuilder<'_> {
         Ok(FeedingOutput::new(admission, transparent))
     }
 
-    /// Returns the tolerance for lateness: none is measured unless frames are paced.
+    /// Returns the tolerance for lateness, which is unlimited for unpaced frames.
     fn tolerance(&self) -> Nanos {
         if self.paced {
             self.foundation.config.tolerance

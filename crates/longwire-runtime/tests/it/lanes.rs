@@ -148,8 +148,8 @@ fn simulated(case: &Case, buffers: &[Vec<Buffer>; 2]) -> Outcome {
     (left, totals(&cells), kept.take())
 }
 
-/// Compares all ways. Returns the numbers of frames that left the second port, and of unrecorded
-/// frames that shared a buffer.
+/// Compares all ways. Returns the number of frames that left the second port and, for ways without
+/// recording, the number of frames that left in a buffer with earlier ones.
 fn compare(case: &Case, buffers: &[Vec<Buffer>; 2], ways: &[Way]) -> (usize, usize) {
     let (expected, expected_totals, expected_records) = simulated(case, buffers);
     let mut together = 0;

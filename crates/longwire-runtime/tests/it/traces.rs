@@ -38,7 +38,7 @@ fn frame(number: u32, len: usize) -> Vec<u8> {
     udp4(from, to, (0x1000, 0x2000 | number as u16 & 0xff), &payload)
 }
 
-/// Writes a trace of frames at these microseconds.
+/// Writes a trace of frames with timestamps in microseconds after [`FIRST`].
 fn trace_of(name: &str, frames: impl IntoIterator<Item = (u64, Vec<u8>)>) -> String {
     let path = scratch(name);
     let frames = frames.into_iter().map(|(micros, bytes)| {
@@ -49,7 +49,7 @@ fn trace_of(name: &str, frames: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Str
     path
 }
 
-/// Writes a trace of numbered frames at these microseconds.
+/// Like [`trace_of`], for numbered frames.
 fn trace(name: &str, frames: &[(u64, u32)]) -> String {
     trace_of(name, frames.iter().map(|(at, n)| (*at, frame(*n, 60))))
 }
