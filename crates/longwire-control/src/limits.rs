@@ -91,7 +91,7 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 /// Bytes of each body that do not count towards [`TOGETHER_MAX`]; the connection limit bounds them.
 const SMALL: usize = 64 << 10;
 
-/// Maximum total bytes of all bodies, each beyond [`SMALL`].
+/// Maximum total bytes of all bodies, not counting the first [`SMALL`] bytes of each.
 const TOGETHER_MAX: usize = 64 << 20;
 
 /// Granularity of the budget, in bytes.

@@ -85,7 +85,8 @@ fn schemas_of_responses_follow_from_their_types() {
     assert_eq!(*state, serde_json::json!(["on", "off", "paused"]));
 }
 
-/// Checks that each reference in a part of a document leads to a part of it; returns their number.
+/// Checks that each reference in `part` leads to a part of `document`; returns the number of
+/// references.
 pub(crate) fn check_references(part: &Value, document: &Value) -> usize {
     match part {
         Value::Object(fields) => {
