@@ -243,7 +243,7 @@ pub fn topology(
         }),
     });
     let mut topology = Topology::pairs(pairs.collect(), link, false, scenario)?;
-    // Count frames to a port that disappears with its namespace.
+    // If a port disappears with its namespace, continue and count the frames to it.
     topology.on_port_loss = OnPortLoss::Continue;
     Ok(topology)
 }

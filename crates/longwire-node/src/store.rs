@@ -1,4 +1,4 @@
-//! A directory of attachments, with one JSON file each, from which a node restores them.
+//! A directory with a JSON file per attachment, from which a node restores its attachments.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

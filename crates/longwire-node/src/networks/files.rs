@@ -18,7 +18,7 @@ pub struct NetworkFiles {
     directory: PathBuf,
 }
 
-/// Number of bytes at the end of a run's messages in which an error is searched.
+/// Number of bytes at the end of a run's messages that are searched for an error.
 const MESSAGES_MAX: u64 = 64 << 10;
 
 /// Files of a network that have been written, but do not yet replace the previous ones.
@@ -30,8 +30,8 @@ pub(super) struct StagedNetwork<'a> {
 }
 
 impl StagedNetwork<'_> {
-    /// Replaces the previous files; the specification comes last. From it, the next node restores
-    /// the network and the remaining files.
+    /// Replaces the previous files, the specification last, because the next node restores the
+    /// network and the other files from it.
     ///
     /// # Errors
     /// If the file system fails.

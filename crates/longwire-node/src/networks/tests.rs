@@ -127,7 +127,7 @@ fn a_full_disk_changes_nothing() {
     });
 }
 
-/// If a node is killed between writing two files, the next node restores the network of the
+/// If a node is killed between writing two files, the next node restores the network in the
 /// specification.
 #[test]
 fn the_topology_is_restored_from_the_specification() {
