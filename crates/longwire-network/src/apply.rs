@@ -59,8 +59,8 @@ impl Controller {
         self.apply(vec![(at, last)], &EffectTime::default(), true);
     }
 
-    /// Queues operations that take effect at `at`. The first one sets `effect` to the time at which
-    /// it runs; `wait` blocks until then.
+    /// Queues operations with their times. The first one sets `effect` to the time at which it
+    /// runs; with `wait`, blocks until then.
     pub(super) fn apply(
         &self,
         operations: Vec<(Nanos, Operation)>,
