@@ -1,7 +1,7 @@
 //! Manifests: the templates of the Helm chart with its default values.
 //!
-//! The templates use only values, and conditions on whole lines, so plain manifests are generated
-//! without Helm.
+//! The templates use only values, and conditions on whole lines, so that plain manifests can be
+//! generated without Helm.
 
 use serde_norway::Value;
 

@@ -233,7 +233,7 @@ struct RunCounters {
 impl RunCounters {
     /// Reads the counters of runs in this list, unless they are recent.
     async fn update(&mut self, node: &NodeClient, list: &str, names: impl Iterator<Item = &str>) {
-        // The loops that call this wait for `COUNTERS_EVERY`, more or less.
+        // The loops that call this wait for about `COUNTERS_EVERY`.
         let is_recent = |at: Instant| at.elapsed() < COUNTERS_EVERY - Duration::from_millis(100);
         if self.read_at.is_some_and(is_recent) {
             return;

@@ -217,8 +217,8 @@ fn without_version<K: ResourceExt>(mut object: K) -> K {
 /// Name of the controller's Deployment.
 const DEPLOYMENT: &str = "longwire-controller";
 
-/// Returns a reference to the controller's Deployment. As their owner, it lets the cluster
-/// garbage-collect secrets and the lease. `None` for a controller outside the cluster.
+/// Returns a reference to the controller's Deployment, which owns the secrets and the lease, so
+/// that the cluster garbage-collects them. `None` for a controller outside the cluster.
 ///
 /// # Errors
 /// If the API server fails.
