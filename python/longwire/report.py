@@ -93,7 +93,7 @@ class Report:
     def _meets(self, wanted: str) -> bool:
         found = self.data.get("verdict", {}).get("grade")
         if found is None:
-            raise ValueError(f"'{wanted}': a running link or network has no verdict; close it first")
+            raise ValueError(f"'{wanted}': a running link or network has no verdict; end it")
         exact = wanted in ("not-faithful", "no-frames")
         return found == wanted or (not exact and _GRADES.index(found) > _GRADES.index(wanted))
 
