@@ -127,7 +127,7 @@ impl FileLoader {
 /// on a separate thread, because plugin code may block.
 ///
 /// # Errors
-/// The plugin or its parameters are invalid, or it exceeds `time`.
+/// The plugin or its parameters are invalid, or loading and creation exceed `time`.
 pub fn try_plugin(
     path: &str,
     access: &FileAccess,

@@ -179,7 +179,8 @@ const TOS: u8 = 1 << 3;
 const TTL: u8 = 1 << 4;
 const CHECKSUM: u8 = 1 << 5;
 
-/// A part of a header, as offset and length, that is zeroed if any of a set of fields is ignored.
+/// A set of fields, and the offset and length of a part of a header. The part is zeroed if any of
+/// these fields is ignored.
 type Part = (u8, usize, usize);
 
 /// The error for an unknown field name.

@@ -414,8 +414,8 @@ impl Frames {
         &mut self.lines[line]
     }
 
-    /// Returns an input port's line for in-place decisions, and the shared count of such
-    /// frames, which the caller maintains.
+    /// Returns an input port's line for in-place decisions, and [`Frames::in_place`], which the
+    /// caller maintains.
     #[inline]
     pub fn line_in_place(&mut self, line: usize) -> (&mut DelayLineReader, &mut usize) {
         (&mut self.lines[line], &mut self.in_place)

@@ -132,7 +132,7 @@ impl PortReport {
         PortReport::measured(name, &stages, Artifact::live(), to)
     }
 
-    /// Returns the report on a port, with the lateness shared through `to`.
+    /// Returns the report on a port, with the lateness that its sending stage publishes in `to`.
     fn measured(
         name: &str,
         stages: &StageTotals,

@@ -238,7 +238,8 @@ fn compare_frames(case: &Case) {
     assert!(left > 100, "{}: {left}", case.up);
 }
 
-/// Compares trains and partial checksums, with frames cut and completed beforehand.
+/// Compares trains and partial checksums with frames that were cut and completed beforehand.
+/// Returns the number of frames that left in a buffer with earlier ones.
 fn compare_trains(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
     let ways = [
         (ALL, false, Records::Nothing),
@@ -249,7 +250,7 @@ fn compare_trains(case: &Case, buffers: &[Vec<Buffer>; 2]) -> usize {
     compare(case, buffers, &ways).1
 }
 
-/// Returns the frames that shared a buffer in random traffic.
+/// Like [`compare_trains`], for random traffic.
 fn compare_buffers(case: &Case) -> usize {
     let buffers = |seed: u64| [2 * seed, 2 * seed + 1].map(|seed| buffers(&mut draws(seed)));
     (0..8)
