@@ -219,7 +219,7 @@ fn reasons_name_the_limit() {
     let even = "all shards have the same load; the network has no more than 3 separable parts";
     let uneven = "the busiest shard has 20.0 % more load than an even share; more than 2 would \
                   gain little: one link has 60.0 % of the load";
-    // Each case's links form a chain. The numbers are the requested shards and those in use.
+    // Each case's links form a chain. The numbers are those of shards requested and in use.
     for (links, shards, reason) in [
         (vec![short; 4], [4, 1], inseparable),
         (vec![short; 4], [1, 1], "one shard was requested".to_owned()),
