@@ -164,7 +164,7 @@ impl NetworkParts {
         slices.collect()
     }
 
-    /// Puts the networks that differ. Returns the attempts of all in order.
+    /// Puts the networks that differ. Returns an attempt per network, in the order of `wanted`.
     async fn bring_up(
         &mut self,
         node: &NodeClient,

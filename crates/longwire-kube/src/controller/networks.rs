@@ -304,7 +304,7 @@ fn secret(name: &str, network: &PlacedNetwork, owner: Option<&OwnerReference>) -
 }
 
 /// Returns the UDP port of a network: the current port, or else the first free one. If two networks
-/// have the same port, the first one by secret keeps it.
+/// have the same port, the one whose secret comes first by name keeps it.
 pub(super) fn udp_port(name: &str, networks: &BTreeMap<String, PlacedNetwork>) -> u16 {
     let port_of = |network: &PlacedNetwork| network.udp_port;
     if let Some(port) = networks.get(name).map(port_of) {
