@@ -1,5 +1,5 @@
-//! Measures the RTT between two UDP sockets behind a link with 20 ms of delay each way: `sudo cargo
-//! run -p longwire-testbed --example two_sockets`.
+//! Measures the RTT between two UDP sockets across a link with a delay of 20 ms each way: `sudo
+//! cargo run -p longwire-testbed --example two_sockets`.
 
 use std::error::Error;
 use std::net::UdpSocket;

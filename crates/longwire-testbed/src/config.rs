@@ -28,13 +28,13 @@ impl Side {
         }
     }
 
-    /// Returns the last byte of the side's addresses.
+    /// Returns the last octet of the side's addresses.
     pub(crate) const fn number(self) -> u8 {
         self.index() as u8 + 1
     }
 }
 
-/// Maximum number of hosts, limited by the last byte of the default addresses.
+/// Maximum number of hosts, limited by the last octet of the default addresses.
 pub const HOSTS_MAX: usize = 254;
 
 /// A host at an emulator port: a network with a single device `eth0`.
@@ -71,7 +71,7 @@ pub struct EnvironmentConfig {
     /// Queues per direction of each veth device. With one queue, a single AF_XDP socket receives
     /// all frames.
     pub queues: u32,
-    /// Connect far to the host's network; root only.
+    /// Whether far is connected to the network of this machine; root only.
     pub uplink: bool,
     /// Hosts, at most [`HOSTS_MAX`]. The first two are also known as near and far, which are added
     /// if missing.

@@ -119,12 +119,12 @@ fn follow(hosts: &mut [FollowedHost], number: usize) {
             *device = found.index;
         }
         Some(_) => {}
-        // Any number of changes may have been missed.
+        // Events were lost: assume that the device came up again.
         None => came_up = true,
     });
     if came_up && host.up {
         for route in &host.routes {
-            // The route exists if the device went down and up again meanwhile.
+            // Fails if the route already exists, because an earlier event restored it.
             let _ = route_add_by(&mut host.netlink, *route, None, Some(host.device));
         }
         for other in (0..hosts.len()).filter(|other| *other != number) {

@@ -48,8 +48,8 @@ pub fn switch_on(process: i32, devices: &[String]) -> io::Result<Forwarding> {
     Ok(Forwarding { _record: record })
 }
 
-/// Restores a run's changes once the run has released its record or ended. If another run needs
-/// them, passes the record on.
+/// Reverts a run's changes once the run has released its record or ended. If another run still
+/// needs them, passes the record on instead.
 pub fn release(process: i32) {
     let record = record_of(process);
     if !record.exists() {
@@ -60,7 +60,7 @@ pub fn release(process: i32) {
     }
 }
 
-/// Restores the changes of killed runs.
+/// Reverts the changes of killed runs.
 pub fn release_stale() {
     if !Path::new(DIRECTORY).exists() {
         return;
@@ -87,7 +87,7 @@ fn put_back(record: &Path) {
         }
         None => {
             for key in keys.lines() {
-                // A removed device needs no restoring.
+                // Fails if the device has been removed, which leaves nothing to revert.
                 let _ = sysctl::set(key, "0");
             }
         }

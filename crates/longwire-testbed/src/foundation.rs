@@ -20,10 +20,10 @@ pub struct Foundation {
 impl Foundation {
     /// Acquires the privileges to create networks.
     ///
-    /// Call before starting any thread. Without root privileges the process enters a user
-    /// namespace, which only a single-threaded process can do. It also forks a small process that
-    /// cleans up if this one is killed. From then on, SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGCHLD
-    /// are blocked in all threads, including later ones.
+    /// Call before starting any thread. Without root privileges, the process enters a user
+    /// namespace, which only a single-threaded process can do. This function also forks a small
+    /// process that cleans up if this one is killed. From then on, SIGINT, SIGTERM, SIGHUP, SIGQUIT
+    /// and SIGCHLD are blocked in all threads, including later ones.
     ///
     /// # Errors
     ///

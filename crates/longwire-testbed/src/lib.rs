@@ -32,10 +32,10 @@
 //! ```
 //!
 //! Namespaces are file descriptors: they have no names, and the kernel removes them and their
-//! contents however the process ends. No packet reaches the host's networks. Each side has
-//! permanent neighbour entries for the other, so only packets from sockets cross the link.
+//! contents regardless of how the process ends. No packet reaches the host's networks. Each side
+//! has permanent neighbour entries for the other, so only packets from sockets cross the link.
 //!
-//! # Rights
+//! # Privileges
 //!
 //! [`Testbed::start`] needs `CAP_SYS_ADMIN`, `CAP_NET_ADMIN`, `CAP_NET_RAW` and
 //! `CAP_SYS_CHROOT`. Root has them, as does any user under `unshare --map-root-user cargo

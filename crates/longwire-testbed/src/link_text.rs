@@ -20,7 +20,7 @@ pub enum LinkTextError {
     },
     #[error("'{word}': {name} is given twice")]
     Repeated { word: String, name: String },
-    #[error("'{word}': a preset applies to both directions")]
+    #[error("'{word}': a preset applies to both directions; write it in Testbed::link")]
     OneWayPreset { word: String },
     #[error("preset: {}", suggest::preset_error(.0))]
     Preset(PresetError),
@@ -40,8 +40,9 @@ pub(crate) struct DuplexOptions {
 }
 
 impl DuplexOptions {
-    /// Applies a text's options on top of the existing ones, either in the direction from one side
-    /// or in both. In a text for both, the prefixes `up-` and `down-` select a direction.
+    /// Applies the options in `text`, which override existing ones, to the direction from one side,
+    /// or to both directions if `from` is `None`. In the latter case, the prefixes `up-` and
+    /// `down-` select a direction.
     pub(crate) fn set(&mut self, from: Option<Side>, text: &str) -> Result<(), LinkTextError> {
         let mut both = LinkSpec::new();
         let (mut up, mut down) = (LinkSpec::new(), LinkSpec::new());

@@ -11,7 +11,7 @@ use crate::config::{EnvironmentConfig, Side};
 /// IPv4 networks of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// First two bytes of every IPv4 address.
+    /// First two octets of every IPv4 address.
     pub network: [u8; 2],
 }
 
@@ -104,7 +104,7 @@ impl Plan {
     }
 }
 
-/// Last byte of the first router's addresses; later routers count down.
+/// Last octet of the first router's addresses; later routers count down.
 const ROUTER_MAX: u8 = 254;
 
 /// Number of routers with separate addresses.
@@ -126,7 +126,7 @@ fn resolves(name: &str) -> bool {
 /// A host at an emulator port.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Last byte of its MAC addresses, counted from 1.
+    /// Last octet of its MAC addresses, counted from 1.
     pub number: u8,
     /// Name of the emulator's device that faces the host.
     pub device: String,
@@ -180,8 +180,8 @@ impl Names<'_> {
     }
 }
 
-/// Returns a locally administered address, identical in every run: of a host's device (`end` 0),
-/// the emulator's end (1), or the uplink's ends (2).
+/// Returns a locally administered MAC address, identical in every run: of a host's device (`end`
+/// 0), the emulator's end (1), or the uplink's ends (2).
 pub const fn mac_of(number: u8, end: u8) -> [u8; 6] {
     [0x02, b'L', b'W', 0, end, number]
 }

@@ -5,9 +5,9 @@ use std::io::{Read, Seek};
 
 use longwire_io::net::{NetError, NetNamespace};
 
-/// State 0A of `/proc/net/tcp`.
+/// State of a listening socket in `/proc/net/tcp`.
 const TCP_LISTEN: &str = "0A";
-/// State 07 of `/proc/net/udp`: bound but not connected.
+/// State in `/proc/net/udp` of a socket that is bound but not connected.
 const UDP_BOUND: &str = "07";
 
 /// Maximum consecutive checks that read only the counters.

@@ -19,8 +19,8 @@ use crate::plan::{Host, link_local_of, mac_of};
 
 /// Maximum wait for the reports.
 const REPORTS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum wait if the settings could not be applied. The kernel then spreads its reports over
-/// seconds, too long a delay for every run.
+/// Maximum wait if the settings that keep an idle link silent could not be applied. The kernel then
+/// spreads its reports over seconds, too long a delay for every run.
 const UNSET_TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two reads of the counter.
 const INTERVAL: Duration = Duration::from_millis(2);

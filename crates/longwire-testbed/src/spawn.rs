@@ -28,7 +28,7 @@ pub struct Place<'a> {
 }
 
 /// Starts a command in a place, with the caller's working directory and user. The command is killed
-/// when the calling *thread* ends, so call from a thread that lasts for the whole run.
+/// when the calling *thread* ends, so call this from a thread that lasts for the whole run.
 ///
 /// Without `streams`, the command shares the caller's input and output. With `streams`, it is a
 /// peer: its input is empty, and it leads a separate process group that does not receive the

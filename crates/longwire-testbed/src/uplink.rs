@@ -24,7 +24,7 @@ const DEVICE: &str = "uplink";
 const HOST_MAC: [u8; 6] = mac_of(Side::Near.number(), 2);
 const FAR_MAC: [u8; 6] = mac_of(Side::Far.number(), 2);
 
-/// The connection, removed on drop.
+/// The connection between far and the host's network, removed on drop.
 #[derive(Debug)]
 pub struct Uplink {
     host: NetNamespace,
@@ -143,7 +143,7 @@ impl Drop for Uplink {
         let device = self.device.as_str();
         // May already be gone if far's namespace was removed first.
         let _ = self.host.run(|| net::link_delete(device));
-        // First release the record, so that the next lines process it.
+        // Unlock the record first, as `forwarding::release` requires.
         if self.forwarding.take().is_some() {
             let process = getpid().as_raw();
             let _ = self.host.run(|| forwarding::release(process));

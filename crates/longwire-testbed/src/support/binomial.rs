@@ -16,7 +16,7 @@ pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     let mode = (((trials + 1) as f64) * probability)
         .floor()
         .min(trials as f64) as u64;
-    // The probabilities relative to the mode's, with the larger numbers, and with the smaller ones.
+    // Probabilities of the values above and below the mode, relative to the mode's.
     let up = weights((mode..trials).map(|k| (trials - k) as f64 / (k + 1) as f64 * odds));
     let below = (1..=mode).rev();
     let down = weights(below.map(|k| k as f64 / ((trials - k + 1) as f64 * odds)));
@@ -26,7 +26,7 @@ pub fn interval(trials: u64, probability: f64, confidence: f64) -> (u64, u64) {
     (least, mode + up.len() as u64 - excluded(all.rev(), tail))
 }
 
-/// Returns the products of these ratios, down to those that affect no bound.
+/// Returns the cumulative products of these ratios, until they are too small to affect a bound.
 fn weights(ratios: impl Iterator<Item = f64>) -> Vec<f64> {
     const NEGLIGIBLE: f64 = 1e-18;
     let weights = ratios.scan(1.0, |weight, ratio| {
@@ -36,7 +36,7 @@ fn weights(ratios: impl Iterator<Item = f64>) -> Vec<f64> {
     weights.take_while(|weight| *weight >= NEGLIGIBLE).collect()
 }
 
-/// Returns how many of the first weights have a sum of at most `tail`.
+/// Returns the maximum number of leading weights whose sum is at most `tail`.
 fn excluded<'a>(weights: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
     let mut sum = 0.0;
     let in_tail = weights.take_while(|weight| {

@@ -43,12 +43,12 @@ fn assert_described(info: &ModelInfo) {
         );
         assert!(
             *unit == Unit::Rest || reads(*unit, unit.example()),
-            "{name}: {key}: its unit's example is not read"
+            "{name}: {key}: the example of its unit does not parse"
         );
         if let Some(default) = default {
             assert!(
                 reads(*unit, default),
-                "{name}: {key}: default {default} is not read"
+                "{name}: {key}: the default {default} does not parse"
             );
         }
     }
@@ -94,7 +94,7 @@ impl Loader for ExampleFiles {
         let param = self.0.params.iter().find(|param| param.name == path);
         match param.map(|param| param.unit) {
             Some(Unit::File(contents)) => take(contents.as_bytes()),
-            _ => Err(format!("no parameter of the name of the file '{path}'")),
+            _ => Err(format!("no parameter is named like the file '{path}'")),
         }
     }
 

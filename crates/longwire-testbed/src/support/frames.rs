@@ -9,11 +9,11 @@ pub const SOURCE6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 /// See [`SOURCE4`].
 pub const DESTINATION6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// Offset of the checksum in each transport header.
+/// Protocol numbers, and the offset of the checksum in their headers.
 const CHECKSUM_AT: [(u8, usize); 4] = [(6, 16), (17, 6), (1, 2), (58, 2)];
 
-/// Returns the one's complement sum of the words of all parts (RFC 1071: the sum modulo 65535, and
-/// 65535 for zero if any bit is set). The checksum is its complement.
+/// Returns the one's complement sum of the words of all parts (RFC 1071: the sum modulo 65535, but
+/// 65535 instead of 0 if any bit is set). The checksum is its complement.
 pub fn sum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0u64;
     for part in parts {
@@ -45,7 +45,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     !remainder
 }
 
-/// Returns the checksum for which the remainder is zero.
+/// Returns the checksum that makes the remainder zero.
 fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let missing = 65_535 - remainder(parts);
     (missing as u16).to_be_bytes()
@@ -81,7 +81,7 @@ pub struct Ipv4<'a> {
     pub options: &'a [u8],
 }
 
-/// A plain header.
+/// A header without options, DSCP, ECN or fragmentation.
 pub const PLAIN4: Ipv4<'_> = Ipv4 {
     class: 0,
     ttl: 64,
@@ -110,8 +110,8 @@ impl Ipv4<'_> {
     }
 }
 
-/// Returns a UDP over IPv4 frame without a UDP checksum. The last byte of each IP address is also
-/// that of the MAC address.
+/// Returns a UDP over IPv4 frame without a UDP checksum. Each MAC address has the last octet of its
+/// IP address.
 pub fn udp4(from: [u8; 4], to: [u8; 4], ports: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let mut datagram = [ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat();
     datagram.extend((8 + payload.len() as u16).to_be_bytes());
@@ -146,7 +146,7 @@ pub fn ipv6(class: u8, extensions: &[(u8, &[u8])], protocol: u8, payload: &[u8])
     packet
 }
 
-/// Returns the bytes that a transport checksum covers in addition to its segment.
+/// Returns the pseudo-header, which a transport checksum covers in addition to the segment.
 fn pseudo_header(addresses: &[u8], protocol: u8, len: usize) -> Vec<u8> {
     if protocol == 1 {
         return Vec::new();

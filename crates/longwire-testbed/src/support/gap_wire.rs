@@ -1,4 +1,4 @@
-//! A wire with byte-time resolution, the receiver at its end, and a network card before it.
+//! A simulated wire with a resolution of one byte time, with a sending network card and a receiver.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -120,8 +120,8 @@ pub fn spacing_error(frames: &[WireFrame], releases: &[Nanos], rate: BitRate) ->
     most.saturating_sub(least).max(0) as f64 / 8e9
 }
 
-/// A network card. Without a clock, each frame is on the wire at once, and advances the wire's
-/// time. With one, the wire runs continuously in virtual time: frames that reach the ring late are
+/// A network card. Without a clock, each frame is sent immediately and advances the wire's time.
+/// With a clock, the wire runs continuously in virtual time: frames that reach the ring late are
 /// sent late, and the ring has a limited size.
 #[derive(Debug, Default)]
 pub struct Card {

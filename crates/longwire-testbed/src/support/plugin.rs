@@ -25,6 +25,6 @@ pub fn compile_plugin(source: impl AsRef<Path>, library: &str) {
         .arg(&source)
         .arg("-lm")
         .status();
-    let made = made.unwrap_or_else(|error| panic!("a C compiler: {error}"));
+    let made = made.unwrap_or_else(|error| panic!("cannot run a C compiler: {error}"));
     assert!(made.success(), "{} does not compile", source.display());
 }

@@ -34,6 +34,6 @@ pub fn rows<const CELLS: usize>(table: &str) -> impl Iterator<Item = [&str; CELL
     lines.map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let row = cells.try_into();
-        row.unwrap_or_else(|cells| panic!("{CELLS} cells are expected, not {cells:?}"))
+        row.unwrap_or_else(|cells| panic!("expected {CELLS} cells, found {cells:?}"))
     })
 }
