@@ -48,7 +48,7 @@ fn check_frame(wanted: AlterInput, frame: &[u8], wire_len: u32) {
     let is_plain = IpHeader::parse(frame).is_some()
         && (wanted.missing == 0 || is_v4(frame) && wanted.options.truncated != Truncated::Keep)
         && !wanted.options.strip_fcs;
-    // A frame may have more tags before its packet than the parser accepts.
+    // Removing tags may expose a packet that had too many tags for `IpHeader::parse`.
     let uncovers = !wanted.options.vlan.is_empty();
     let mut alterations = Alterations::new(wanted.options);
     for round in 0..ROUNDS {

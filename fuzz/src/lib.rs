@@ -1,6 +1,6 @@
-//! Checks of the fuzz targets: functions of arbitrary bytes that panic on an error. They can be
-//! called by libFuzzer, by the test over the seeds (`crates/longwire/tests/it/fuzz_seeds.rs`) and
-//! in a debugger.
+//! Bodies of the fuzz targets. Each takes arbitrary bytes and panics if an invariant does not hold.
+//! libFuzzer calls them, as does the seed test (`crates/longwire/tests/it/fuzz_seeds.rs`); they can
+//! also be called from a debugger.
 
 use std::fmt::Display;
 
@@ -40,7 +40,7 @@ impl Loader for OneFile<'_> {
     }
 }
 
-/// Returns what was read; a refusal must have a message.
+/// Returns the parsed value, if any; checks that an error has a message.
 fn accepted<T, E: Display>(read: Result<T, E>) -> Option<T> {
     read.inspect_err(|error| assert!(!error.to_string().is_empty()))
         .ok()
