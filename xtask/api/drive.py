@@ -185,11 +185,11 @@ def drive(api):
     events = first_events("get_v1_history_stream", models.HistoryEvent, directions="home.up")
     assert "home.up" in events[1], events
     assert called == set(api), set(api) - called
-    print("the generated client drove the run with all of them")
+    print("the generated client called every operation")
 
 
 def drive_view(call):
-    """Checks the page's operations. A direction is sampled once it has been requested."""
+    """Checks the page's operations. A direction is sampled from its first request on."""
     row = call("get_v1_table", match="home", limit=1).rows[0]
     assert row.name == "home.down", row
     call("get_v1_history_name", "home.up")
@@ -208,7 +208,7 @@ def drive_view(call):
 
 
 def drive_scenario(call):
-    """Skips to the only event, which is far ahead."""
+    """Skips to the only event, which is more than an hour ahead."""
     upcoming = call("get_v1_scenario")
     assert [event.at_ns for event in upcoming.events] == [5000 * 10**9], upcoming
     assert call("post_v1_scenario_skip").at_ns is not None
@@ -216,7 +216,7 @@ def drive_scenario(call):
 
 
 def two_events(client, asked, event):
-    """Returns the first two events of a stream, requested like in the generated client."""
+    """Returns the first two events of a stream, requested as by the generated client."""
     with client.get_httpx_client().stream(**asked) as answer:
         assert answer.status_code == 200, answer
         lines = (line[6:] for line in answer.iter_lines() if line.startswith("data: "))

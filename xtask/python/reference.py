@@ -51,7 +51,7 @@ def main() -> None:
     if "--check" not in flags:
         page.write_text(text, encoding="utf-8")
     elif page.read_text(encoding="utf-8") != text:
-        sys.exit(f"{page} differs from the docstrings: python xtask/python/reference.py {page}")
+        sys.exit(f"{page} is out of date; run python xtask/python/reference.py {page}")
 
 
 def lines() -> Iterator[str]:

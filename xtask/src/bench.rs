@@ -26,7 +26,7 @@ const OF_THE_SPECIFICATION: [&str; 14] = [
     "attach",
 ];
 
-/// Benches that do not use criterion, unlike those that `cargo test` runs once.
+/// Benches without criterion. `cargo test` already runs the benches with criterion once.
 const OF_PORTS: [&str; 4] = ["captures", "delay_line", "offload", "ports"];
 
 /// Runs the benches of `longwire-capture`, `longwire-io` and the program at their smallest size.

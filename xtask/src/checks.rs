@@ -168,7 +168,7 @@ pub const CHECKS: &[Check] = &[
     ),
     full(
         "soak",
-        "`exec` under changes, with bounded memory",
+        "`exec` under traffic and changes: memory stays bounded",
         release::soak,
     ),
 ];

@@ -34,7 +34,7 @@ pub fn folder() -> PathBuf {
 fn ask(document: &Path) -> Outcome {
     make_folder(&folder())?;
     let mut ask = limited(&program());
-    // The command's network is empty, but a socket is found by its path.
+    // The command runs in a separate network namespace, but finds a Unix socket by its path.
     let socket = folder().join("document.sock");
     ask.args(["exec", "--quiet", "--control"]).arg(&socket);
     ask.args(["--", "curl", "-sS", "--fail", "--output"]);
@@ -130,7 +130,7 @@ fn go_format() -> Outcome {
         Ok(output) => {
             let text = [output.stdout, output.stderr].concat();
             let files = String::from_utf8_lossy(&text).trim().to_owned();
-            Err(Failed(format!("gofmt -w {files}")))
+            Err(Failed(format!("not formatted; run gofmt -w {files}")))
         }
         Err(error) => Err(Failed(format!("gofmt: {error}"))),
     }

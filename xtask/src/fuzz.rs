@@ -46,7 +46,7 @@ fn needs_fuzz() -> Outcome {
     } else {
         return Ok(());
     };
-    Err(Skipped(format!("{what}; its seeds run as a test")))
+    Err(Skipped(format!("{what}; the tests run the seeds")))
 }
 
 /// Returns the command `cargo fuzz` with these arguments.

@@ -1,7 +1,7 @@
 //! `longwire-kube`, a separate workspace, and its tests against Kubernetes.
 //!
-//! The Kubernetes programs are built from the Go module proxy into `target/kube/bin`, once:
-//! kube-apiserver, kubelet and others of one version, kwok and Helm. etcd, containerd and runc come
+//! The first run builds the Kubernetes programs (kube-apiserver, kubelet and others, all of one
+//! version), kwok and Helm from Go modules into `target/kube/bin`. etcd, containerd and runc come
 //! from the system. No image registry is needed.
 
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ const VERSION: &str = "v1.35.4";
 #[derive(Debug)]
 pub struct KubeTest {
     file: &'static str,
-    /// Programs of the system.
+    /// Programs that must be installed.
     takes: &'static [&'static str],
-    /// Programs of Kubernetes.
+    /// Programs of Kubernetes, which are built.
     programs: &'static [&'static str],
-    /// Another program, with its module and version.
+    /// Another program to build, with its Go module and version.
     other: (&'static str, &'static str),
 }
 
@@ -70,7 +70,7 @@ pub fn run_steps(runner: &mut Runner) {
         lint.args(locked()).args(["--", "--deny", "warnings"]);
         let mut test = cargo(["test"].into_iter().chain(MANIFEST));
         test.args(locked());
-        // Some tests use the node of this build.
+        // Some tests run `longwire node`.
         test.env("LONGWIRE", target_dir().join("debug/longwire"));
         let program = cargo(["build", "--package", "longwire"]);
         let commands = [lint, test].map(|mut command| {

@@ -23,7 +23,7 @@ pub fn run_steps(runner: &mut Runner) {
     runner.step("python: types", || check_types(&venv));
     runner.step("python: reference", || check_reference(&venv));
     runner.step("python: tests", || test(&venv, "tests"));
-    runner.step("python: libraries of the examples", || {
+    runner.step("python: example dependencies", || {
         install(&venv, "python/examples/requirements.txt")
     });
     runner.step("python: examples", || test(&venv, "examples"));

@@ -206,7 +206,7 @@ fn list_skipped(reasons: &str) {
         println!("to run those that need programs:\n  {command}");
     }
     if !tools::is_root() {
-        println!("to run those that need rights, run this command as root");
+        println!("to run those that need privileges, run this command as root");
     }
 }
 

@@ -37,8 +37,8 @@ pub fn by_path(runner: &mut Runner, checks: &[&Check]) {
     }
 }
 
-/// Runs checks of any tier and records each. If `rest` is set, skips checks with a recorded pass of
-/// this state. A run of all checks first installs the programs that they need.
+/// Runs checks of any tier and records each. If `rest` is set, skips checks that have passed on
+/// this tree. A run of all checks first installs the programs that they need.
 pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
     if checks.len() == CHECKS.len() {
         tools::install(runner, true);

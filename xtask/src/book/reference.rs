@@ -155,7 +155,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// Returns a description for a table cell.
+/// Escapes a description for a Markdown table cell.
 fn cell(text: &str) -> String {
     plain(text).replace('|', "\\|")
 }

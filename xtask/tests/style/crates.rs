@@ -70,7 +70,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
         if SEPARATE.contains(&name) {
             violations.extend(check_separate(file));
         } else if !ORDER.contains(&name) {
-            let what = "a crate without a place in the order of the style test";
+            let what = "a crate that is missing from ORDER in the style test";
             violations.push(Violation::new(&file.path, 0, what));
         }
     }
@@ -108,7 +108,7 @@ fn check_manifest(name: &str, path: &str, text: &str) -> Vec<Violation> {
             && kind == "dependencies"
             && !may.contains(&dependency)
         {
-            let what = format!("{name} depends on {} alone", may.join(", "));
+            let what = format!("{name} may depend only on {}", may.join(", "));
             violations.push(Violation::new(path, line, what));
         }
     }

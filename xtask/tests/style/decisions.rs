@@ -18,7 +18,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Violation> {
         let path = format!("{FOLDER}{name}");
         let links = index.matches(&format!("({name})")).count();
         if links != 1 {
-            let what = format!("linked {links} times from {INDEX}");
+            let what = format!("linked {links} times from {INDEX}, not once");
             violations.push(Violation::new(&path, 0, what));
         }
         let Some(number) = number(name) else {

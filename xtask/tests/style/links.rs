@@ -55,7 +55,7 @@ fn check_document(path: &str, text: &str, paths: &BTreeSet<&str>) -> Vec<Violati
             let file = resolve(path, target);
             let is_folder = |known: &&str| known.starts_with(&format!("{file}/"));
             if !paths.contains(file.as_str()) && !paths.iter().any(is_folder) {
-                let what = format!("a link to {target}, which is not there");
+                let what = format!("a link to {target}, which does not exist");
                 violations.push(Violation::new(path, index + 1, what));
             }
         }

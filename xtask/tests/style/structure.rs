@@ -45,7 +45,7 @@ fn check_cycles(name: &str, files: &[(&str, &str)]) -> Vec<Violation> {
         let paths: Vec<&str> = cycle.iter().map(|file| crate_.files[*file].path).collect();
         if paths.len() > CYCLE_FILES_MAX {
             let what = format!(
-                "imports go round {} files, at most {CYCLE_FILES_MAX}: {}",
+                "import cycle of {} files; at most {CYCLE_FILES_MAX} are allowed: {}",
                 paths.len(),
                 paths.join(", ")
             );

@@ -25,11 +25,11 @@ pub fn check(path: &str, text: &str) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for word in open.iter().filter(|word| line.contains(**word)) {
-            let what = format!("left open: {word}");
+            let what = format!("unfinished work: {word}");
             violations.push(Violation::new(path, index + 1, what));
         }
         for place in MACHINE.iter().filter(|place| points_at(line, place)) {
-            let what = format!("a path of one machine: {place}");
+            let what = format!("a path that exists on only one machine: {place}");
             violations.push(Violation::new(path, index + 1, what));
         }
     }
