@@ -27,7 +27,10 @@ pub fn check(data: &[u8]) {
         assert!(one_begins_the_other(&cut, frames));
     } else {
         assert_eq!(dribble, whole);
-        assert!(frames.starts_with(&cut), "a truncated file has other frames");
+        assert!(
+            frames.starts_with(&cut),
+            "a truncated file has other frames"
+        );
     }
 }
 

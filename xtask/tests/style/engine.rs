@@ -15,7 +15,10 @@ const ROOT_SAYS: [&str; 2] = ["#![no_std]", "#![forbid(unsafe_code)]"];
 
 /// Words that occur only in impure code, with the reason for refusing them.
 const WORDS: [(&str, &str); 13] = [
-    ("std", "no operating system in a pure crate: use core and alloc"),
+    (
+        "std",
+        "no operating system in a pure crate: use core and alloc",
+    ),
     ("unsafe", "no unsafe code in a pure crate"),
     ("Instant", "no clock in a pure crate: time is an argument"),
     (

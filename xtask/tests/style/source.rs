@@ -96,7 +96,10 @@ pub fn check_bytes(file: &SourceFile) -> Vec<Violation> {
     if file.bytes.len() <= FILE_BYTES_MAX {
         return Vec::new();
     }
-    let what = format!("{} bytes; a file has at most {FILE_BYTES_MAX}", file.bytes.len());
+    let what = format!(
+        "{} bytes; a file has at most {FILE_BYTES_MAX}",
+        file.bytes.len()
+    );
     vec![Violation::new(&file.path, 0, what)]
 }
 
