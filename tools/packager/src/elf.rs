@@ -32,12 +32,16 @@ pub struct Elf {
 impl Elf {
     /// Reads a program.
     pub fn read(bytes: &[u8]) -> Result<Elf> {
-        let at = |error: object::Error| format!("not an ELF program of 64 bits: {error}");
+        let at = |error: object::Error| format!("not a 64-bit ELF program: {error}");
         let file = File::parse(bytes).map_err(at)?;
         let architecture = match file.architecture() {
             object::Architecture::X86_64 => "x86_64",
             object::Architecture::Aarch64 => "aarch64",
-            other => return Err(format!("no packages are made for {other:?}")),
+            other => {
+                return Err(format!(
+                    "no packages for {other:?}; supported: x86_64, aarch64"
+                ));
+            }
         };
         let link = file.gnu_debuglink().map_err(at)?;
         let versions = versions(&file).map_err(|error| format!("required versions: {error}"))?;

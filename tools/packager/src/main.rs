@@ -109,7 +109,7 @@ fn package(args: &PackageArgs) -> Result<()> {
     let paths = BuildPaths::new(args.out.clone())?;
     let program = Program::prepare(LONGWIRE, &paths, args.binary.as_deref())?;
     match program.check() {
-        Err(error) if args.trial => println!("  not for others: {error}"),
+        Err(error) if args.trial => println!("  for this machine only: {error}"),
         result => result?,
     }
     println!(

@@ -122,8 +122,8 @@ impl Metadata {
     pub fn notices(&self) -> Result<String> {
         let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut page = String::from(
-            "Longwire is under Apache-2.0 or MIT, at your choice. The program also holds the\n\
-             standard library of Rust (MIT or Apache-2.0) and these crates:\n\n",
+            "Longwire is licensed under Apache-2.0 or MIT, at your option. The program also\n\
+             contains the standard library of Rust (MIT or Apache-2.0) and these crates:\n\n",
         );
         for ((name, version), found) in &self.crates {
             if found.checksum.is_none() {

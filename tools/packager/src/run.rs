@@ -67,8 +67,8 @@ fn output(command: &mut Command) -> Result<Output> {
     output.at(command.get_program())
 }
 
-/// Creates a virtual environment of Python, if it does not exist, and installs packages with these
-/// arguments of pip.
+/// Creates a Python virtual environment, if it does not exist, and runs `pip install` in it with
+/// these arguments.
 pub fn make_venv(venv: &Path, packages: &[&str]) -> Result<()> {
     if !venv.join("bin/pip").exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(venv))?;

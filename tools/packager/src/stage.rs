@@ -139,7 +139,7 @@ pub fn write_archives(paths: &BuildPaths, program: &Program, tree: &Tree) -> Res
     };
     pack(&archive, &name)?;
     let Some(debug) = &program.debug else {
-        println!("  the program has no debug information, so no archive of it is built");
+        println!("  the program has no debug information, so no debug archive is built");
         return Ok(());
     };
     let mut tree = Tree::default();

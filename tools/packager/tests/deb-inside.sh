@@ -16,13 +16,13 @@ files >/run/before
 
 grep PRETTY_NAME /etc/os-release
 dpkg --install /run/longwire.deb
-test "$(longwire --version)" = "longwire $version" || fail "another version"
-test "$(command -v longwire)" = /usr/bin/longwire || fail "another place"
+test "$(longwire --version)" = "longwire $version" || fail "longwire --version is not $version"
+test "$(command -v longwire)" = /usr/bin/longwire || fail "longwire in PATH is not /usr/bin/longwire"
 dpkg --verify longwire
 dpkg --listfiles longwire | while read -r path; do
     test -e "$path" || fail "$path is missing"
 done
-test -s /usr/include/longwire_plugin.h || fail "no header"
+test -s /usr/include/longwire_plugin.h || fail "the plugin header is missing"
 gzip --test /usr/share/man/man1/longwire*.1.gz
 
 # An RTT includes the delay of both directions.
@@ -34,7 +34,7 @@ round_trip() {
     sed -n 's/.*time=\([0-9.]*\) ms/\1/p' /run/ping | {
         read -r time || fail "no round trip as: $*"
         echo "  round trip as '$*': $time ms"
-        test "${time%.*}" -ge 40 || fail "less than the delay"
+        test "${time%.*}" -ge 40 || fail "the round trip is shorter than both delays"
     }
 }
 round_trip env

@@ -283,7 +283,7 @@ impl Bundle {
     pub fn run_as_user(&self, spec: &str) -> Result<Finished> {
         let mut spec: Value = serde_json::from_str(spec).at("configuration")?;
         spec["process"]["user"] = json!({ "uid": USER, "gid": USER });
-        // As in engines: an ordinary user has only the privileges of the program file.
+        // As in container engines, an ordinary user gets capabilities only from the program file.
         for set in ["effective", "permitted", "inheritable", "ambient"] {
             spec["process"]["capabilities"][set] = json!([]);
         }

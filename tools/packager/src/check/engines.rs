@@ -1,5 +1,5 @@
-//! Checks the image with podman and docker, if installed. Both are based on containerd or runc, and
-//! their Debian packages are large.
+//! Checks the image with podman and docker, if installed. They are optional, because both use
+//! containerd or runc, and their Debian packages are large.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,8 +68,8 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
     use_engine("docker", &docker, &[], false, image)
 }
 
-/// Loads the image and runs it with these flags: without privileges if `allows` is set, with the
-/// privilege named by the message, and as another user.
+/// Loads the image and runs it with `run_flags`, as root and as another user, each with and without
+/// the capability that the error message names. `allows`: whether it works without.
 fn use_engine(
     name: &str,
     engine: &dyn Fn() -> Command,
@@ -83,7 +83,9 @@ fn use_engine(
     images.args(["images", "--format", "{{.Repository}}:{{.Tag}}"]);
     let names = text(&mut images)?;
     let is_loaded = names.lines().any(|line| line == reference);
-    ensure(is_loaded, || format!("loaded as {names}"))?;
+    ensure(is_loaded, || {
+        format!("the image {reference} was loaded as {names}")
+    })?;
     let (right, user) = (["--cap-add", "SYS_ADMIN"], ["--user", "1000"]);
     let both = [right, user].concat();
     for (flags, works) in [

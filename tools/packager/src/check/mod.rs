@@ -47,22 +47,22 @@ const CHECKS: [Check; 11] = [
     },
     Check {
         name: "plugin",
-        summary: "a plugin compiled with the archive's header, in the archive's program",
+        summary: "the archive's program with a plugin compiled with the archive's header",
         run: program::plugin,
     },
     Check {
         name: "reproducible",
-        summary: "the same program makes the same packages, byte by byte",
+        summary: "two builds from one program yield identical packages",
         run: release::reproducible,
     },
     Check {
         name: "sums",
-        summary: "SHA256SUMS and the bill of materials, with tools of others",
+        summary: "SHA256SUMS and the bill of materials, with third-party tools",
         run: release::sums_and_bill,
     },
     Check {
         name: "units",
-        summary: "the systemd unit and the tmpfiles entry, with systemd's own tools",
+        summary: "the systemd units and the tmpfiles entry, with systemd's tools",
         run: distributions::units,
     },
     Check {
@@ -77,17 +77,17 @@ const CHECKS: [Check; 11] = [
     },
     Check {
         name: "image",
-        summary: "containerd, runc, podman, docker; as root and not; where namespaces are refused",
+        summary: "containerd, runc, podman, docker; as root and as a user; without namespaces",
         run: containers::image,
     },
     Check {
         name: "kube-image",
-        summary: "the program of the image for Kubernetes, in the image's files",
+        summary: "the program in the Kubernetes image, run on the image's files",
         run: containers::kube_image,
     },
     Check {
         name: "action",
-        summary: "the script of the GitHub Action, with a release on this machine",
+        summary: "the script of the GitHub Action, with a local release",
         run: action::install,
     },
     Check {
@@ -219,7 +219,7 @@ fn needs_root(purpose: &str) -> Checked {
     if std::fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0) {
         return Ok(());
     }
-    Err(Stop::Skipped(format!("needs root, for {purpose}")))
+    Err(Stop::Skipped(format!("needs root for {purpose}")))
 }
 
 /// Fails unless a condition holds.

@@ -27,7 +27,8 @@ pub fn properties(context: &Context) -> Checked {
     let nothing = || "the program names no debug-information file".to_owned();
     let (name, crc) = debug_link.ok_or_else(nothing)?;
     let debug = debug_information(context)?;
-    let elsewhere = || format!("its debug information is in {name}");
+    let elsewhere =
+        || format!("the program names {name} as its debug information, not {DEBUG_FILE}");
     ensure(name == DEBUG_FILE, elsewhere)?;
     let foreign = || format!("{name} belongs to another program");
     ensure(crc == crc32fast::hash(&debug), foreign)?;
@@ -35,18 +36,24 @@ pub fn properties(context: &Context) -> Checked {
     ensure(has_lines, || format!("{name} has no line tables"))?;
     ensure_version(&path)?;
     if context.trial {
-        let why = "a program for this machine: glibc, size, paths";
+        let why = "glibc, size and paths are not checked with --trial";
         return Err(Stop::Skipped(why.to_owned()));
     }
     let (glibc, size) = (elf.glibc, bytes.len());
-    ensure(glibc <= Some(GLIBC), || format!("it needs glibc {glibc:?}"))?;
-    ensure(size <= SIZE_MAX, || format!("it has {size} bytes"))?;
+    ensure(glibc <= Some(GLIBC), || {
+        format!("needs glibc {glibc:?}; the maximum is {GLIBC:?}")
+    })?;
+    ensure(size <= SIZE_MAX, || {
+        format!("{size} bytes; the maximum is {SIZE_MAX}")
+    })?;
     let home = std::env::var("HOME").ok();
     let paths = [Some(root().display().to_string()), home];
     for path in paths.into_iter().flatten().filter(|path| path.len() > 1) {
         let mut parts = bytes.windows(path.len());
         let holds = parts.any(|part| part == path.as_bytes());
-        ensure(!holds, || format!("it contains this machine's path {path}"))?;
+        ensure(!holds, || {
+            format!("the program contains this machine's path {path}")
+        })?;
     }
     Ok(())
 }
