@@ -33,7 +33,7 @@ pub struct ControlArgs {
     /// Packets per second
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub pps: u64,
-    /// Changes per second, of the second row
+    /// Changes per second in the second row
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub changes: u32,
     /// Idle links in addition to the one in use
@@ -64,7 +64,7 @@ pub struct ControlRow {
     duplicates: u64,
     /// Artifacts of the emulator other than lateness.
     artifacts: u64,
-    /// Frames released later than the tolerance (1 ms).
+    /// Frames sent more than the tolerance (1 ms) after their release.
     late: u64,
     /// 99th percentile of lateness at the receiver's port.
     late_p99_us: f64,

@@ -89,7 +89,7 @@ enum Bench {
     Send(SendArgs),
     /// Timing errors of replays at a receiver, with and without stress, and CPU time
     Replay(ReplayArgs),
-    /// How often a requirement fails in short runs: false alarms and faults missed
+    /// How often short runs fail a requirement: false alarms and missed faults
     Verdict(VerdictArgs),
     /// CPU time of an idle link
     Idle(IdleArgs),
@@ -97,7 +97,7 @@ enum Bench {
     Light(LightArgs),
     /// TCP and small-datagram floods through links with and without options
     Trains(TrainsArgs),
-    /// A link in an interface in use: round trips, throughput, time to attach, idle cost
+    /// A link attached to an interface in use: RTT, throughput, time to attach, idle cost
     Attach(AttachArgs),
 }
 

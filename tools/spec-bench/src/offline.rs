@@ -265,7 +265,7 @@ fn text(path: &Path) -> String {
 impl Measurement for OfflineArgs {
     type Found = Vec<OfflineRow>;
 
-    const ABOUT: &'static str = "`simulate`, whole commands, captures in the page cache; medians.\nWitness: the same capture read and written by one thread, without a link.";
+    const ABOUT: &'static str = "Whole `simulate` commands, with captures in the page cache; medians.\nWitness: one thread reads and writes the same capture, without a link.";
 
     fn quick(&self) -> OfflineArgs {
         OfflineArgs {

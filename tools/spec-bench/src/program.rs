@@ -150,7 +150,7 @@ pub struct BenchProgram {
 
 impl BenchProgram {
     /// Starts a program, in a namespace if there is one; returns once it has written a line with
-    /// the beginning `ready` to stderr, or at once if `ready` is empty.
+    /// the beginning `ready` to stderr, or immediately if `ready` is empty.
     ///
     /// # Errors
     /// If it does not start, or ends before it is ready.
@@ -190,7 +190,7 @@ impl BenchProgram {
             return Ok(program);
         }
         program.finish()?;
-        Err(Error::Failed(format!("{name} ended too early")))
+        Err(Error::Failed(format!("{name} ended before it was ready")))
     }
 
     /// Returns the program's PID.
@@ -321,7 +321,9 @@ impl ExecRun {
         let mut fields = fields.split(' ').skip(14 - 3);
         let mut next = || -> Option<f64> { fields.next()?.parse().ok() };
         let times = next().zip(next());
-        let (own, kernel) = times.ok_or_else(|| Error::Failed(format!("/proc: {stat}")))?;
+        let (own, kernel) = times.ok_or_else(|| {
+            Error::Failed(format!("unexpected contents of /proc/PID/stat: {stat}"))
+        })?;
         Ok(Cpu {
             own: own / per_second as f64,
             kernel: kernel / per_second as f64,
@@ -352,7 +354,8 @@ impl ExecRun {
             .map_err(|error| Error::Failed(format!("cannot end the run: {error}")))?;
         self.program.wait()?;
         let text = fs::read_to_string(&self.report)?;
-        serde_json::from_str(&text).map_err(|error| Error::Failed(format!("a report: {error}")))
+        serde_json::from_str(&text)
+            .map_err(|error| Error::Failed(format!("invalid report: {error}")))
     }
 }
 

@@ -37,8 +37,7 @@ pub struct ReplaySpeedArgs {
     /// Packets in the 64-byte trace; traces of longer frames have fewer
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
     pub packets: u64,
-    /// Directory of the traces, which take 1.6 GB; without it, the directory for
-    /// temporary files
+    /// Directory for the traces (1.6 GB) [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }

@@ -159,7 +159,7 @@ fn once(file: &Path, links: u32) -> Result<StartupRow, Error> {
     // Each direction is a separate engine link.
     if parts.links.len() != 2 * links as usize {
         let made = parts.links.len() / 2;
-        return Err(Error::Failed(format!("{made} links of {links}")));
+        return Err(Error::Failed(format!("built {made} of {links} links")));
     }
     let built = begun.elapsed();
     let plan = NetworkPlan::changeable(ports, parts);

@@ -61,9 +61,9 @@ pub struct VerdictArgs {
 pub enum Fault {
     /// The emulator is stopped by a signal for 50 ms
     Stop,
-    /// A single core, half of whose time a real-time thread takes
+    /// One core, half of which a real-time thread occupies
     Core,
-    /// Frames have too little memory
+    /// The memory is too small for the frames in flight
     Memory,
 }
 
@@ -163,7 +163,7 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) ->
     let failed = judge(output.status, &output.stderr)?;
     let text = std::fs::read_to_string(report)?;
     let parsed: Result<Value, _> = serde_json::from_str(&text);
-    let parsed = parsed.map_err(|error| Error::Failed(format!("a report: {error}")))?;
+    let parsed = parsed.map_err(|error| Error::Failed(format!("invalid report: {error}")))?;
     findings.add(&parsed, failed);
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(super) struct Many {
     pub idle_percent: Vec<f64>,
 }
 
-/// Time from attachment to steady state.
+/// Time from attachment to steady state, in which the CPU time is measured.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Device pairs between two namespaces.
@@ -141,7 +141,10 @@ fn until_all_pass(flows: &[PairFlow]) -> Result<(), Error> {
     let mut waiting: Vec<&PairFlow> = flows.iter().collect();
     while !waiting.is_empty() {
         if start.elapsed() > TIMEOUT {
-            return Err(failed("an interface passes no frames after its link ended"));
+            return Err(failed(format!(
+                "no datagram crossed one of the pairs within {} s",
+                TIMEOUT.as_secs()
+            )));
         }
         waiting.retain(|flow| {
             let _ = flow.sender.send(&[0]);

@@ -26,7 +26,7 @@ pub struct AttachArgs {
     /// Duration of each flow
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub time: Nanos,
-    /// Interleaved rounds over all places
+    /// Rounds, each of which measures every setup once
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
     /// Round trips per measurement
@@ -77,7 +77,8 @@ const KILLED_MS: f64 = 10.0;
 impl Measurement for AttachArgs {
     type Found = Vec<AttachRow>;
 
-    const ABOUT: &'static str = "Medians of the rounds; the range is the attached link's.";
+    const ABOUT: &'static str =
+        "Medians of the rounds; range: minimum and maximum with the attached link.";
 
     fn quick(&self) -> AttachArgs {
         AttachArgs {

@@ -94,7 +94,7 @@ impl LinkemArgs {
         let lanes = 1 + self.rate.len() + self.delay.len() + self.loss.len();
         if lanes > LANES_MAX {
             return Err(Error::Usage(format!(
-                "{lanes} links: rates, delays and losses together may be at most {}",
+                "{lanes} links are too many: at most {} rates, delays and losses in total",
                 LANES_MAX - 1
             )));
         }
@@ -178,7 +178,7 @@ pub struct LinkemFindings {
 impl Measurement for LinkemArgs {
     type Found = LinkemFindings;
 
-    const ABOUT: &'static str = "Links among 4 stations, in one network. LinkEM's figures: bandwidth 0.75 to 1.16 % off (bar 0.5 %),\nloss 0.41, 2.96, 0.02, 0 % off at 1, 3, 7, 10 %, 496,000 frames/s (83 % of 400 Mbit/s).\nDelay: round trips less twice the delay, less the base; the bar is 0.05 ms at any size.";
+    const ABOUT: &'static str = "Links among 4 stations, in one network.\nBandwidth: LinkEM's error was 0.75 to 1.16 %; the bar is 0.5 %.\nLoss: LinkEM's error was 0.41, 2.96, 0.02 and 0 % at 1, 3, 7 and 10 %.\nThroughput: LinkEM reached 496,000 frames/s (83 % of 400 Mbit/s).\nDelay error: RTT minus twice the delay minus the base RTT; the bar is 0.05 ms at any frame length.";
 
     fn quick(&self) -> LinkemArgs {
         let mbit = |rate: u64| BitRate::from_bits_per_sec(rate * 1_000_000);

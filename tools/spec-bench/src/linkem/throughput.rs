@@ -48,7 +48,7 @@ pub(super) struct Throughput {
     size: usize,
     /// Highest rate within the permitted loss.
     whole_pps: f64,
-    /// Flood rates: sent and passed.
+    /// Rates of the flood: sent and delivered.
     flood_sent_pps: f64,
     flood_passed_pps: f64,
 }

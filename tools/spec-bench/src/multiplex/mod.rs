@@ -35,8 +35,8 @@ const QUEUE: u64 = 20;
 const RATES: [u64; 4] = [128_000, 512_000, 1_000_000, 10_000_000];
 const RATES_VETH: [u64; 1] = [64_000];
 
-/// Numbers of links, tried in order until one is too large. Totals below this rate in bit/s are
-/// skipped.
+/// Numbers of links, tried in order until one is too large. Numbers whose total rate is below
+/// [`LEAST`] bit/s are skipped.
 const SERIES: [u32; 13] = [
     250, 500, 1_000, 1_320, 2_500, 4_000, 7_000, 10_000, 15_000, 20_000, 30_000, 50_000, 100_000,
 ];
@@ -67,8 +67,8 @@ pub struct MultiplexArgs {
     /// Duration of each row's measurement
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub time: Nanos,
-    /// Threads of the emulator in memory: one that does all and waits as by
-    /// default, or one that receives and one that decides and sends, which spin
+    /// Threads of the emulator between memory ports. 1: one does everything and waits in the
+    /// default mode; 2: one receives, one decides and sends, and both spin
     #[arg(
         long,
         value_name = "N",
@@ -130,7 +130,7 @@ pub struct MultiplexRow {
 impl Measurement for MultiplexArgs {
     type Found = Vec<MultiplexRow>;
 
-    const ABOUT: &'static str = "Links that are never idle, all at once, in real time: the error of each one's rate.\nLinkEM: 1,320 links of 128 kbit/s within 2 % (90 % of ideal), dummynet 500 (34 %); from 512 kbit/s\non, the limit of its ports. CPU: of one core; own: senders and receivers in memory.";
+    const ABOUT: &'static str = "Errors of the rates of concurrent links that are never idle, in real time.\nAt 128 kbit/s, LinkEM kept 1,320 links within 2 % (90 % of ideal), dummynet 500 (34 %);\nfrom 512 kbit/s on, its ports limited LinkEM. CPU: percent of a core; own: senders and receivers in memory.";
 
     fn quick(&self) -> MultiplexArgs {
         MultiplexArgs {

@@ -38,15 +38,15 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
     #[arg(default_values_t = ReplaySender::USUAL)]
     pub sender: Vec<ReplaySender>,
-    /// Packets of the trace with gaps of 70 us; TCPivo's has a million. The
-    /// others last as long, or have a million packets
+    /// Packets of the trace with gaps of 70 us; TCPivo's has a million. Other traces
+    /// last as long, but have at most a million packets
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub packets: u64,
     /// Options for `longwire replay`, such as '--wait spin'
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub replay_options: Option<String>,
-    /// Where traces and the files of the disk stress are kept while it runs;
-    /// without it, in the directory for temporary files
+    /// Directory for traces and the files of the disk stress [default: the directory for temporary
+    /// files]
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }
@@ -98,7 +98,7 @@ struct ReplayRow {
 impl Measurement for ReplayArgs {
     type Found = ReplayFindings;
 
-    const ABOUT: &'static str = "Each trace is sent into a veth pair and judged at its other end by the kernel's stamps.\ngap: between frames. error: |gap - the trace's gap|. CPU: of the replaying process, of a core.\nPauses: of the machine, seen by a thread on the receiver's core that runs when it is idle.";
+    const ABOUT: &'static str = "Each trace is sent into a veth pair and compared at the other end by kernel timestamps.\ngap: between frames. error: |gap - the trace's gap|. CPU: of the replaying process, percent of a core.\nPauses: of the machine, detected by an idle-priority thread on the receiver's core.";
 
     fn quick(&self) -> ReplayArgs {
         ReplayArgs {
@@ -198,8 +198,8 @@ fn machine_remarks() -> Vec<String> {
     let throttle: Option<i64> = throttle.ok().and_then(|text| text.trim().parse().ok());
     if let Some(micros) = throttle.filter(|micros| *micros >= 0) {
         remarks.push(format!(
-            "real-time threads get {micros} us of each second's million \
-             (kernel.sched_rt_runtime_us): one that spins is stopped for the rest"
+            "real-time threads may run for {micros} us per second \
+             (kernel.sched_rt_runtime_us); a spinning one is stopped for the rest"
         ));
     }
     remarks

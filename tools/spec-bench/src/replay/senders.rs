@@ -17,18 +17,18 @@ use longwire_traffic::sockets::Path;
 /// A program that replays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReplaySender {
-    /// `longwire replay` with its defaults: a real-time class where it is allowed
+    /// `longwire replay` with its defaults: a real-time class where allowed
     Longwire,
     /// `longwire replay --no-realtime`
     LongwireNormal,
-    /// `longwire replay --wait spin`: the limit of the machine
+    /// `longwire replay --wait spin`: the best that the machine allows
     LongwireSpin,
-    /// tcpreplay with its own choice of timer
+    /// tcpreplay with its default timer
     Tcpreplay,
     /// tcpreplay that sleeps between packets: --timer=nano
     TcpreplayNano,
-    /// tcpreplay with SCHED_FIFO, by chrt; it never sleeps, so the machine may
-    /// stand still during the replay
+    /// tcpreplay under SCHED_FIFO (chrt); it never sleeps, so the machine may stop responding
+    /// during the replay
     TcpreplayFifo,
 }
 

@@ -15,7 +15,7 @@ use longwire::Error;
 /// The kind of load on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StressKind {
-    /// Nothing
+    /// No load
     None,
     /// On each core, a file of 8 MB is opened, read, written and closed
     /// without pause

@@ -14,9 +14,9 @@ use longwire::Error;
 /// A trace, by its arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Workload {
-    /// A packet every 70 us, TCPivo's first
+    /// TCPivo's first trace: a packet every 70 us
     Even70us,
-    /// A packet every 2,500 us, TCPivo's second
+    /// TCPivo's second trace: a packet every 2,500 us
     Even2500us,
     /// 100,000 packets per second, Poisson
     Poisson100k,
