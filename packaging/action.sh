@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs Longwire for the next steps of a job: the script of action.yml.
+# Script of action.yml: installs Longwire for the following steps of a job.
 #
-# LONGWIRE_VERSION   the version, such as 0.1.0, or `latest`
-# LONGWIRE_RELEASES  where releases are; a test sets it
+# LONGWIRE_VERSION   version to install, such as 0.1.0, or `latest`
+# LONGWIRE_RELEASES  URL of the releases, which tests override
 set -euo pipefail
 
 fail() {
@@ -25,20 +25,22 @@ if [ "$version" = latest ]; then
     # The page of the latest release redirects to that of its version.
     page=$(curl --fail --silent --show-error --location --retry 3 --output /dev/null \
         --write-out '%{url_effective}' "$project/releases/latest") ||
-        fail "cannot find the latest release; name one: with: {version: 0.1.0}"
+        fail "cannot find the latest release; set a version, such as with: {version: 0.1.0}"
     version=${page##*/v}
 fi
 releases=${LONGWIRE_RELEASES:-$project/releases/download/v$version}
 name=longwire-$version-$machine-linux-gnu
 folder=$(mktemp -d "${RUNNER_TEMP:-/tmp}/longwire.XXXXXX")
 cd "$folder"
-fetch "$releases/$name.tar.gz" "$name.tar.gz" || fail "there is no release $version for $machine"
-fetch "$releases/SHA256SUMS" SHA256SUMS || fail "release $version has no SHA256SUMS"
+fetch "$releases/$name.tar.gz" "$name.tar.gz" ||
+    fail "cannot download release $version for $machine; check the version"
+fetch "$releases/SHA256SUMS" SHA256SUMS || fail "cannot download SHA256SUMS of release $version"
 grep "  $name.tar.gz\$" SHA256SUMS >own || fail "SHA256SUMS does not name $name.tar.gz"
-sha256sum --check --strict --quiet own || fail "$name.tar.gz has another checksum than its release"
+sha256sum --check --strict --quiet own ||
+    fail "the checksum of $name.tar.gz does not match SHA256SUMS"
 tar --extract --gzip --file "$name.tar.gz"
 
-# Ubuntu 24.04 removes the rights of ordinary users' namespaces, which `exec` needs.
+# Ubuntu 24.04 denies privileges in user namespaces of ordinary users, which `exec` needs.
 lock=/proc/sys/kernel/apparmor_restrict_unprivileged_userns
 if [ -e "$lock" ] && [ "$(cat "$lock")" = 1 ] && [ -n "${GITHUB_ACTIONS:-}" ]; then
     sudo --non-interactive sysctl --quiet --write kernel.apparmor_restrict_unprivileged_userns=0 ||
@@ -49,5 +51,5 @@ program=$folder/$name/bin/longwire
 "$program" --version
 dirname "$program" >>"$GITHUB_PATH"
 echo "version=$version" >>"$GITHUB_OUTPUT"
-# What reduces accuracy on this runner, for the log of the job.
+# Log the properties of this runner that reduce accuracy.
 "$program" doctor || true
