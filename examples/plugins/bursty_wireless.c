@@ -21,7 +21,7 @@
 
 struct state {
     const struct longwire_host *host;
-    int64_t mean[2]; /* of good and of bad periods */
+    int64_t mean[2]; /* durations of good and bad periods */
     int64_t delay;
     int64_t retry;
     double loss;
@@ -51,7 +51,7 @@ static int create(const struct longwire_host *host,
     }
     if (state->mean[0] == 0 || state->mean[1] == 0) {
         free(state);
-        return host->fail(host, "good and bad times are longer than 0");
+        return host->fail(host, "good, bad: must be longer than 0");
     }
     hints->delay_least_ns = state->delay;
     hints->delay_mean_ns =
@@ -87,7 +87,7 @@ static int is_bad(struct state *state, struct longwire_random *random, int64_t a
 
 static int too_long_ago(const struct state *state)
 {
-    return state->host->fail(state->host, "asked about a time too long ago");
+    return state->host->fail(state->host, "the channel state at this time is no longer stored");
 }
 
 static int lose(void *opaque, struct longwire_random *random,

@@ -34,9 +34,9 @@ static int create(const struct longwire_host *host,
         host->time(parameters, "offset", &fresh.offset))
         return LONGWIRE_ERROR;
     if (fresh.slot == 0 || fresh.slot > fresh.period)
-        return host->fail(host, "slot: longer than 0, and at most a period");
+        return host->fail(host, "slot: must be longer than 0 and at most the period");
     if (fresh.offset >= fresh.period)
-        return host->fail(host, "offset: shorter than a period");
+        return host->fail(host, "offset: must be shorter than the period");
     hints->rate_mean_bits_per_second =
         (uint64_t)((double)fresh.rate * (double)fresh.slot / (double)fresh.period);
     state = malloc(sizeof *state);
@@ -82,8 +82,8 @@ static int depart(void *opaque, struct longwire_random *random,
         if (need > state->slot) {
             char message[128];
             snprintf(message, sizeof message,
-                     "a frame of %" PRIu32 " bytes takes %" PRId64 " ns, and a slot has %" PRId64
-                     " ns",
+                     "a frame of %" PRIu32 " bytes takes %" PRId64
+                     " ns, longer than a slot of %" PRId64 " ns",
                      packets[i].length, need, state->slot);
             return state->host->fail(state->host, message);
         }

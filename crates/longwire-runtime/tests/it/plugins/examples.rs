@@ -90,7 +90,7 @@ fn a_frame_too_long_for_any_slot_ends_the_run_with_its_message() {
     assert_eq!(faults.first(), None);
     offer(&mut link, 0, &[0; 376]);
     let message = faults.first().unwrap();
-    let expected = "depart: a frame of 376 bytes takes 300800 ns, and a slot has 300000 ns";
+    let expected = "depart: a frame of 376 bytes takes 300800 ns, longer than a slot of 300000 ns";
     assert!(message.ends_with(expected), "{message}");
 }
 

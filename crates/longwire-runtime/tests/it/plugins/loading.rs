@@ -24,7 +24,7 @@ const REFUSED: &str = r#"
     rate | plugin:tdm,rate=1mbit,period=10ms | missing parameter slot=
     rate | plugin:tdm,rate=1mbit,period=10,slot=1ms | period: '10' has no unit; 10ms
     rate | plugin:tdm,rate=1mbit,period=10ms,slot=1ms,slots=3 | unknown parameter 'slots'; rate, period, slot, offset
-    rate | plugin:tdm,rate=1mbit,period=10ms,slot=11ms | slot: longer than 0, and at most a period
+    rate | plugin:tdm,rate=1mbit,period=10ms,slot=11ms | slot: must be longer than 0 and at most the period
     loss | plugin:probe,real=many | real: 'many' is not a number
     loss | plugin:probe,size=-4kb | size: '-4kb' is negative
     loss | plugin:probe,fault=create | create: this one is made to fail
