@@ -71,7 +71,7 @@ for (const scheme of ['light', 'dark'] as const) {
   }
 }
 
-test('finds what is put in', async ({ page }) => {
+test('axe finds injected violations', async ({ page }) => {
   await open(page, run.url);
   await page.evaluate(() => {
     const button = document.createElement('button');
@@ -94,7 +94,7 @@ test('with a read-only token, and without connection', async ({ page }) => {
   await run.proxy.open();
 });
 
-test('everything that can be pressed is at least 24 pixels high', async ({ page }) => {
+test('every control is at least 24 pixels high', async ({ page }) => {
   await open(page, run.url);
   for (const hash of ['#/', '#/link/link.up', '#/fidelity', '#/changes?target=link.up']) {
     await page.evaluate((to) => (location.hash = to), hash);

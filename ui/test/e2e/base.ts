@@ -13,7 +13,7 @@ export const test = plain.extend<{ watched: undefined }>({
       const wrong: string[] = [];
       watch(context, wrong);
       await use(undefined);
-      expect(wrong, 'errors, and requests to other places').toEqual([]);
+      expect(wrong, 'errors, and requests to other origins').toEqual([]);
     },
     { auto: true },
   ],

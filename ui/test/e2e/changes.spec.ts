@@ -43,7 +43,7 @@ async function toChanges(page: Page, target: string, url = run.url): Promise<voi
   await expect(page.locator('.option-row').first()).toBeVisible();
 }
 
-test('writes every model of the registry as the run takes it', async () => {
+test('writes every model in the registry in the syntax of the run', async () => {
   const registry = await run.ask<Registry>('/v1/models');
   const kinds = new Set<string>(optionKinds);
   // The form offers every option and model in the registry.
@@ -71,7 +71,7 @@ test('writes every model of the registry as the run takes it', async () => {
   expect(refused).toEqual([]);
 });
 
-test('shows a problem at its field, with reason and remedy, before anything is sent', async ({
+test('shows a problem at its field, with reason and remedy, before the change is sent', async ({
   page,
 }) => {
   await toChanges(page, 'link.up');
@@ -89,7 +89,7 @@ test('shows a problem at its field, with reason and remedy, before anything is s
   expect(await changes()).toEqual([]);
 });
 
-test('a check without an answer is not a problem of a field', async ({ page }) => {
+test('a validation without a response is not a problem of a field', async ({ page }) => {
   await toChanges(page, 'link.up', run.cutUrl);
   await run.proxy.cut();
   await page.locator('select[id$="-loss"]').selectOption('packet');
@@ -99,7 +99,7 @@ test('a check without an answer is not a problem of a field', async ({ page }) =
   await expect(page.getByRole('button', { name: 'Apply' })).toBeDisabled();
 });
 
-test('several options and parts are one change at a stated time', async ({ page }) => {
+test('several options and parts form one change at a given time', async ({ page }) => {
   await toChanges(page, 'link.up');
   await expect(page.locator('.option-row').first()).toContainText('now 10mbit');
   await page.locator('select[id$="-rate"]').selectOption('fixed');
@@ -138,7 +138,7 @@ test('several options and parts are one change at a stated time', async ({ page 
   expect(back.down?.state).toBe('on');
 });
 
-test('a preset sets both directions, and undo says what it cannot restore', async ({ page }) => {
+test('a preset sets both directions, and undo reports what it cannot restore', async ({ page }) => {
   await toChanges(page, 'link');
   await page.getByLabel('Preset').selectOption('lte');
   await expect(page.getByText(/^Valid;/)).toBeVisible();
@@ -170,7 +170,7 @@ test('off, pause and on from the view of a link', async ({ page }) => {
   await expect(page.locator('.link-head .state')).toHaveText('paused');
 });
 
-test('the timeline shows what comes, and skips to it', async ({ page }) => {
+test('the timeline shows upcoming events, and skips to the next', async ({ page }) => {
   await toChanges(page, 'link');
   const upcoming = page.getByRole('list', { name: 'Upcoming events' }).getByRole('listitem');
   await expect(upcoming).toHaveCount(3);
@@ -183,7 +183,7 @@ test('the timeline shows what comes, and skips to it', async ({ page }) => {
   expect((await link()).up.options['delay']).toBe('50ms');
 });
 
-test('the recorder writes a scenario that does the same again', async ({ page }) => {
+test('the recorder writes a scenario that repeats the changes', async ({ page }) => {
   await toChanges(page, 'link.up');
   await page.getByRole('button', { name: 'Record from now' }).click();
   // A change by another client is recorded too.

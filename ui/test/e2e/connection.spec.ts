@@ -11,7 +11,7 @@ test.beforeEach(async () => {
 
 test.afterEach(() => run.stop());
 
-test('a lost connection is said, keeps the data, and recovers', async ({ page }) => {
+test('reports a lost connection, keeps the data, and recovers', async ({ page }) => {
   await open(page, run.cutUrl);
   await page.evaluate(() => (location.hash = '#/link/link.up'));
   await expect(page.locator('.chart')).toHaveCount(5);
@@ -57,7 +57,7 @@ test('a lost connection is said, keeps the data, and recovers', async ({ page })
   expect((await times()).reverse()).toEqual([...new Set(slots)]);
 });
 
-test('recovers without a hand too', async ({ page }) => {
+test('recovers without user action', async ({ page }) => {
   await open(page, run.cutUrl);
   await run.proxy.cut();
   await expect(page.getByText('Connection lost')).toBeVisible();
@@ -65,7 +65,7 @@ test('recovers without a hand too', async ({ page }) => {
   await expect(page.getByText('Connection lost')).toBeHidden({ timeout: 15_000 });
 });
 
-test('the end of the run is said, and the data stay', async ({ page }) => {
+test('reports the end of the run, and keeps the data', async ({ page }) => {
   await open(page, run.url);
   await page.evaluate(() => (location.hash = '#/link/link.up'));
   await expect(page.locator('.chart')).toHaveCount(5);
@@ -125,7 +125,7 @@ test('tabs share one stream, and a tab without the token joins them', async ({ p
   await expect(page.locator('.phase')).toContainText('live');
 });
 
-test('works where workers cannot be shared', async ({ page }) => {
+test('works without shared workers', async ({ page }) => {
   await page.addInitScript(() => {
     Reflect.deleteProperty(window, 'SharedWorker');
   });
@@ -134,12 +134,12 @@ test('works where workers cannot be shared', async ({ page }) => {
   await expect(page.locator('.chart')).toHaveCount(5);
 });
 
-test('without a token the page says what is missing', async ({ page }) => {
+test('without a token, the page explains what is missing', async ({ page }) => {
   await page.goto(new URL(run.url).origin);
   await expect(page.getByText('needs the token')).toBeVisible();
 });
 
-test('a wrong token is said, and not tried for ever', async ({ page }) => {
+test('reports a wrong token, and does not retry it', async ({ page }) => {
   let requests = 0;
   run.proxy.onRequest = () => (requests += 1);
   await page.goto(`${run.proxy.url}/#token=${'0'.repeat(48)}`);
@@ -150,7 +150,7 @@ test('a wrong token is said, and not tried for ever', async ({ page }) => {
   expect(requests).toBe(before);
 });
 
-test('a read-only token shows everything and has no controls', async ({ page }) => {
+test('with a read-only token, the page shows everything, without controls', async ({ page }) => {
   await openTable(page, run.readUrl);
   await expect(page.getByText('read only')).toBeVisible();
   await expect(

@@ -126,7 +126,7 @@ test('a change and its undo', async ({ page }) => {
   expect((await run.ask<Changes>('/v1/changes')).changes.length).toBe(2);
 });
 
-test('the colours can be chosen, and stay', async ({ page }) => {
+test('the chosen colours persist', async ({ page }) => {
   await open(page, run.url);
   const paper = () =>
     page.evaluate(

@@ -44,7 +44,7 @@ async function firstView(page: Page): Promise<number> {
   return taken;
 }
 
-test('the first view is there within a second', async ({ page, context, browser }) => {
+test('the first view appears within a second', async ({ page, context, browser }) => {
   const targets = await browser.newBrowserCDPSession();
   const hasWorker = async () =>
     (await targets.send('Target.getTargets')).targetInfos.some(
@@ -89,7 +89,7 @@ async function scroll(page: Page, pixelsPerFrame: number, milliseconds: number):
   );
 }
 
-test('scrolls at 60 frames a second', async ({ page }) => {
+test('scrolls at 60 frames per second', async ({ page }) => {
   test.setTimeout(90_000);
   await open(page, run.url);
   await page.locator('.grid-body .grid-row .num').first().waitFor();
@@ -125,7 +125,7 @@ test('searches, sorts, and reaches the last row', async ({ page }) => {
   await expect(page.locator('#row-19999')).toHaveAttribute('aria-selected', 'true');
 });
 
-test('a page that stays open leaks nothing', async ({ page, context }) => {
+test('a page left open leaks nothing', async ({ page, context }) => {
   test.setTimeout(150_000);
   await open(page, run.url);
   const session = await context.newCDPSession(page);

@@ -2,7 +2,7 @@
 import { expect, open, test } from './base';
 import { startGenerator } from './run';
 
-test('the charts of an output are shown, without controls', async ({ page }) => {
+test('shows the charts of an output, without controls', async ({ page }) => {
   const run = await startGenerator(
     '--to null --rate 500pps --sizes 200 --time 60s --link-rate 2mbit --delay 20ms'.split(' '),
   );

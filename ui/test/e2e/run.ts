@@ -22,7 +22,7 @@ export interface Run {
 export function program(): string {
   const path = process.env['LONGWIRE_PROGRAM'];
   if (!path)
-    throw new Error('LONGWIRE_PROGRAM names the program to test, as in target/release/longwire');
+    throw new Error('set LONGWIRE_PROGRAM to the program to test, such as target/release/longwire');
   return path;
 }
 

@@ -15,7 +15,7 @@ const views = {
 
 const folder = process.env['SHOTS'] ?? 'shots';
 
-test('pictures of every view', async ({ browser }) => {
+test('screenshots of every view', async ({ browser }) => {
   test.setTimeout(300_000);
   mkdirSync(folder, { recursive: true });
   writeFileSync(

@@ -31,7 +31,7 @@ test.beforeAll(async () => {
 
 test.afterAll(() => run.stop());
 
-test('numbers of page, API and iperf3 agree', async ({ page }) => {
+test('the numbers of page, API and iperf3 agree', async ({ page }) => {
   await openTable(page, run.url);
   await seconds(5);
 
@@ -98,7 +98,7 @@ test('numbers of page, API and iperf3 agree', async ({ page }) => {
   expect(mean / received).toBeLessThan(1.07);
 });
 
-test('exported pictures have all charts', async ({ page }) => {
+test('exported images contain all charts', async ({ page }) => {
   // The previous test's page ended with its run, so this test needs another.
   const own = await startRun(['--rate', '8mbit', '--time', '30s'], ['ping', '-i', '0.05', 'far']);
   try {

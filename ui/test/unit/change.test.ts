@@ -71,7 +71,7 @@ const registry: Registry = {
   presets: [],
 };
 
-describe('options as text', () => {
+describe('option texts', () => {
   test.each([
     ['rate', '10mbit', { model: 'fixed', params: { rate: '10mbit' } }],
     ['rate', 'fixed:rate=10mbit', { model: 'fixed', params: { rate: '10mbit' } }],
@@ -88,7 +88,7 @@ describe('options as text', () => {
     expect(parseOption(registry, kind, text)).toEqual({ mode: 'model', ...result }),
   );
 
-  test('what is not understood stays text', () => {
+  test('an unknown form stays text', () => {
     expect(draftOf(registry, 'delay', 'normal:what,is,this,now')).toEqual({
       mode: 'text',
       text: 'normal:what,is,this,now',
@@ -107,7 +107,7 @@ describe('options as text', () => {
     expect(writeOption(registry, kind, { mode: 'model', model, params })).toBe(text),
   );
 
-  test('several lines are several values', () => {
+  test('each line is a value', () => {
     expect(writeOption(registry, 'loss', { mode: 'text', text: ' 1%\n\n2% ' })).toEqual([
       '1%',
       '2%',
@@ -136,8 +136,8 @@ function draft(...parts: Partial<ReturnType<typeof newPart>>[]): Draft {
 const rate = (value: string) =>
   ({ rate: { mode: 'model', model: 'fixed', params: { rate: value } } }) as const;
 
-describe('a draft as a change', () => {
-  test('has all parts at one time', () => {
+describe('conversion of a draft to a change', () => {
+  test('all parts have the same time', () => {
     const whole = draft(
       { targets: 'a, b*', side: 'up', options: rate('5mbit') },
       { targets: 'c.down', side: 'both', options: rate('1mbit') },
@@ -152,14 +152,14 @@ describe('a draft as a change', () => {
     });
   });
 
-  test('joins parts about the same link', () => {
+  test('merges parts for the same link', () => {
     const delay = { delay: { mode: 'text', text: '5ms' } } as const;
     expect(toChange(registry, draft({ options: rate('1mbit') }, { options: delay })).set).toEqual({
       a: { rate: '1mbit', delay: '5ms' },
     });
   });
 
-  test('says what is missing', () => {
+  test('reports missing input', () => {
     expect(missing(draft({ targets: ' ', options: rate('1mbit') }))).toMatch(/link/);
     expect(missing(draft({}))).toMatch(/option/);
     expect(
@@ -168,7 +168,7 @@ describe('a draft as a change', () => {
     expect(missing(draft({ action: 'off' }))).toBeNull();
   });
 
-  test('a preset makes a part for each direction', () => {
+  test('a preset yields a part per direction', () => {
     const preset = { name: 'p', summary: '', up: { rate: ['1mbit'] }, down: { rate: ['2mbit'] } };
     const parts = presetParts(registry, newPart(1, 'a'), preset, 2);
     expect(toChange(registry, { parts, when: { kind: 'now', text: '' } }).set).toEqual({
@@ -199,7 +199,7 @@ describe('problems', () => {
     reason,
   });
 
-  test('lead to their field', () => {
+  test('are assigned to their field', () => {
     const [placed] = place(whole, [
       problem('/set/a~1b/delay', 'set.a/b.delay', "normal: stddev: 'x' is not a number"),
     ]);
@@ -208,7 +208,7 @@ describe('problems', () => {
     expect(plain).toMatchObject({ part: 2, option: 'rate', param: 'rate' });
   });
 
-  test('of names lead to the links, of times to the time, and others to the whole', () => {
+  test('of names belong to the links, of times to the time, and others to the form', () => {
     expect(place(whole, [problem('/off/0', 'off')])[0]).toMatchObject({ part: 3, option: null });
     expect(place(whole, [problem(undefined, 'set.c')])[0]).toMatchObject({ part: 2, option: null });
     expect(place(whole, [problem('/in', 'in')])[0]).toMatchObject({ part: null, when: true });
@@ -236,7 +236,7 @@ const links: Link[] = [
 ];
 
 describe('undo', () => {
-  test('gives every direction back what it had', () => {
+  test('restores the previous options of every direction', () => {
     expect(undoOf({ set: { '*': { rate: '5mbit', loss: '3%' } } }, links)).toEqual({
       set: {
         'a.up': { rate: '1mbit', loss: null },
@@ -246,26 +246,26 @@ describe('undo', () => {
     });
   });
 
-  test('only of what was changed', () => {
+  test('restores only changed options', () => {
     expect(undoOf({ set: { 'a.up': { rate: '5mbit' } } }, links)).toEqual({
       set: { 'a.up': { rate: '1mbit' } },
     });
   });
 
-  test('gives states back', () => {
+  test('restores states', () => {
     expect(undoOf({ off: ['a'], on: 'b' }, links)).toEqual({
       on: ['a.up', 'b.up'],
       pause: ['a.down'],
     });
   });
 
-  test('is not there for what it cannot take back', () => {
+  test('is unavailable for irreversible changes', () => {
     expect(undoOf({ remove: 'a' }, links)).toBeNull();
     expect(undoOf({ move: { a: 'b' } }, links)).toBeNull();
     expect(undoOf({ set: { none: { rate: '1mbit' } } }, links)).toBeNull();
   });
 
-  test('is kept up to a bound', () => {
+  test('keeps a bounded number of entries', () => {
     let entries: UndoEntry[] = [];
     for (let at = 0; at < 100; at += 1) entries = pushEntry(entries, { on: 'a' }, at, { off: 'a' });
     expect(entries.length).toBe(20);
@@ -276,7 +276,7 @@ describe('undo', () => {
   });
 });
 
-describe('the recorder', () => {
+describe('recorder', () => {
   const done = (
     at_ns: number,
     change: ChangeDone['change'],
@@ -289,14 +289,14 @@ describe('the recorder', () => {
     ...more,
   });
 
-  test('times keep their nanoseconds', () => {
+  test('times keep nanosecond precision', () => {
     expect(timeText(0)).toBe('0s');
     expect(timeText(3_142_547_166)).toBe('3.142547166s');
     expect(timeText(2_500_000_000)).toBe('2.5s');
     expect(timeText(86_400_000_000_001)).toBe('86400.000000001s');
   });
 
-  test('takes what people did, in order, and nothing else', () => {
+  test('records only manual changes, in order', () => {
     const changes = [
       done(5e9, { on: 'a' }),
       done(1e9, { on: 'b' }),
@@ -340,7 +340,7 @@ describe('the recorder', () => {
     ]);
   });
 
-  test('changes in words', () => {
+  test('describes changes', () => {
     expect(changeText({ set: { a: { rate: '2mbit', loss: [] } }, off: ['b', 'c'] })).toBe(
       'a: rate=2mbit loss=none; off b, c',
     );
@@ -350,8 +350,8 @@ describe('the recorder', () => {
   });
 });
 
-describe('the timeline', () => {
-  test('joins the past with what comes, without doubles', () => {
+describe('timeline', () => {
+  test('merges past and upcoming events without duplicates', () => {
     const up = (at_ns: number) =>
       ({ at_ns, by: 'scenario', change: { on: 'a' }, links: 1 }) as const;
     const events = timelineOf(

@@ -14,14 +14,14 @@ function history(count = 600): History {
   return made;
 }
 
-describe('the range of time', () => {
-  test('follows the run, from its start on', () => {
+describe('time range', () => {
+  test('follows the run from its start', () => {
     expect(visible(startRange, 0)).toEqual([0, 10]);
     expect(visible(startRange, 5)).toEqual([0, 10]);
     expect(visible(startRange, 100)).toEqual([40, 100]);
   });
 
-  test('stands still while it is paused or zoomed', () => {
+  test('is fixed while paused or zoomed', () => {
     const paused = togglePause(startRange, 100);
     expect(visible(paused, 130)).toEqual([40, 100]);
     expect(visible(togglePause(paused, 130), 130)).toEqual([70, 130]);
@@ -29,7 +29,7 @@ describe('the range of time', () => {
     expect(visible(zoomed, 200)).toEqual([45, 50]);
   });
 
-  test('is not zoomed to nothing, nor before the start', () => {
+  test('zooming has a minimum length and stops at the start', () => {
     expect(zoomTo(startRange, 50, 50.01)).toEqual(startRange);
     expect(visible(zoomTo(startRange, -5, 5), 100)).toEqual([0, 5]);
     let state = startRange;
@@ -40,7 +40,7 @@ describe('the range of time', () => {
     expect(to).toBeGreaterThanOrEqual(60);
   });
 
-  test('pans, and not away from the data', () => {
+  test('panning stops at the ends of the data', () => {
     const zoomed = zoomTo(startRange, 50, 60);
     expect(visible(pan(zoomed, 100, 0.5), 100)).toEqual([55, 65]);
     expect(visible(pan(zoomed, 100, -99), 100)).toEqual([0, 10]);
@@ -48,8 +48,8 @@ describe('the range of time', () => {
   });
 });
 
-describe('what charts say', () => {
-  test('figures leave gaps out', () => {
+describe('chart summaries', () => {
+  test('figures omit gaps', () => {
     expect(figures([1, null, 3, 8], 0, 3)).toEqual({ last: 3, mean: 2, most: 3 });
     expect(figures([null], 0, 1)).toEqual({ last: null, mean: null, most: null });
   });
@@ -74,7 +74,7 @@ describe('what charts say', () => {
     );
   });
 
-  test('the effective rate does not stretch the scale of throughput', () => {
+  test('the effective rate does not extend the throughput scale', () => {
     const data = history();
     data.values.rate_bits_per_s = data.values.rate_bits_per_s.map(() => 150e6);
     const spec = chartSpecs[0] as (typeof chartSpecs)[0];
@@ -84,14 +84,14 @@ describe('what charts say', () => {
     expect(svgOf('link.up', data, [0, 2], () => '#000')).not.toMatch(/NaN|[ML ,]-\d/);
   });
 
-  test('lines of a chart differ by their dashes or widths, not by colour alone', () => {
+  test('lines of a chart differ by dashes or widths, not only by colour', () => {
     for (const spec of chartSpecs) {
       const looks = spec.series(history()).map(({ dash, width }) => `${dash.join(' ')} ${width}`);
       expect(new Set(looks).size, spec.id).toBe(looks.length);
     }
   });
 
-  test('tables have means over equal times, 60 rows at most, the newest first', () => {
+  test('tables have at most 60 rows of means over equal intervals, newest first', () => {
     const data = history(6000);
     const series = chartSpecs[0]?.series(data) ?? [];
     for (const width of [5, 10, 60, 600]) {
@@ -105,7 +105,7 @@ describe('what charts say', () => {
     expect(rows.find(([time]) => time === 59)?.[1]).toBeCloseTo(594.5);
   });
 
-  test('propagation is the delay without the queue', () => {
+  test('propagation is the delay without queueing', () => {
     const values = {
       ...history(3).values,
       delay_p50_us: [30, null, 10],
@@ -115,8 +115,8 @@ describe('what charts say', () => {
   });
 });
 
-describe('files', () => {
-  test('CSV has a line for each sample and a column for each reason', () => {
+describe('exported files', () => {
+  test('CSV has a line per sample and a column per drop reason', () => {
     const lines = csvOf('a,"b".up', history(), [0, 1]).split('\r\n');
     expect(lines[0]).toMatch(
       /^direction,elapsed_s,bits_in_per_s,.*,late,drops_loss_per_s,drops_queue_full_per_s$/,
@@ -125,13 +125,13 @@ describe('files', () => {
     expect(lines[3]).toMatch(/^"a,""b"".up",0\.200,2,2,.*,1,2$/);
   });
 
-  test('CSV leaves gaps empty', () => {
+  test('CSV fields of gaps are empty', () => {
     const data = new History();
     data.append({ ...columns(0, 1), delay_p50_us: [null] });
     expect(csvOf('a.up', data, [0, 1]).split('\r\n')[1]).toMatch(/^a\.up,0\.000,0,0,0,0,,0,/);
   });
 
-  test('SVG has a path for each line, and text that cannot break it', () => {
+  test('SVG has a path per line, and escapes text', () => {
     const data = history();
     const text = svgOf('<a> & "b"', data, [10, 40], (name) =>
       name === '--paper' ? '#fff' : '#123',
@@ -142,14 +142,14 @@ describe('files', () => {
     expect(text).not.toContain('NaN');
   });
 
-  test('ticks are round and inside', () => {
+  test('ticks are round numbers within the range', () => {
     expect(ticks(0, 100, 4)).toEqual([0, 50, 100]);
     expect(ticks(3, 14, 5)).toEqual([5, 10]);
     expect(ticks(5, 5, 4)).toEqual([]);
   });
 });
 
-test('bars of the histogram: one frame among a million is seen', () => {
+test('histogram bars: one frame among a million is visible', () => {
   expect(barHeight(1, 1e6, 150)).toBeGreaterThan(5);
   expect(barHeight(0, 1e6, 150)).toBe(0);
   expect(barHeight(1e6, 1e6, 150)).toBeCloseTo(150);

@@ -40,7 +40,7 @@ describe('numbers', () => {
     [7.06e9, '7.06 G'],
   ])('short %s', (value, text) => expect(format.shortCount(value)).toBe(text));
 
-  test('a rate a second', () => {
+  test('a rate per second', () => {
     expect(format.perSecond(21)).toBe('21.0/s');
     expect(format.perSecond(12_345)).toBe('12.3 k/s');
   });
@@ -59,22 +59,22 @@ describe('times', () => {
     expect(format.runTime(seconds, digits)).toBe(text),
   );
 
-  test('lengths', () => {
+  test('durations', () => {
     expect(format.duration(12.4)).toBe('12 s');
     expect(format.duration(75)).toBe('1 min 15 s');
     expect(format.duration(7300)).toBe('2 h 1 min');
   });
 });
 
-describe('patterns of names', () => {
-  test('are those of ctl', () => {
+describe('name patterns', () => {
+  test('match as in ctl', () => {
     expect(fits('adsl*', 'adsl12')).toBe(true);
     expect(fits('adsl?', 'adsl12')).toBe(false);
     expect(fits('a.b', 'axb')).toBe(false);
     expect(fits('*', '')).toBe(true);
   });
 
-  test('are about a direction with and without its end', () => {
+  test('select a direction with and without its suffix', () => {
     expect(concerns('adsl1', 'adsl1.up')).toBe(true);
     expect(concerns('adsl1.up', 'adsl1.up')).toBe(true);
     expect(concerns('adsl1.down', 'adsl1.up')).toBe(false);
@@ -97,7 +97,7 @@ describe('routes', () => {
     { view: 'changes', target: 'adsl1*.up & more' },
   ] as const)('%o leads there and back', (route) => expect(parseRoute(href(route))).toEqual(route));
 
-  test('others are unknown', () => {
+  test('other fragments are unknown', () => {
     expect(parseRoute('#/nowhere').view).toBe('unknown');
     expect(parseRoute('#/link/').view).toBe('unknown');
     expect(parseRoute('').view).toBe('overview');
@@ -105,8 +105,8 @@ describe('routes', () => {
   });
 });
 
-describe('the token', () => {
-  test('is taken out of the address', () => {
+describe('token', () => {
+  test('is removed from the address', () => {
     const kept = new Map<string, string>();
     const storage = {
       getItem: (key: string) => kept.get(key) ?? null,

@@ -12,7 +12,7 @@ function lengths(history: History): number[] {
 }
 
 describe('history of a direction', () => {
-  test('stays bounded however long the run is', () => {
+  test('stays bounded regardless of the length of the run', () => {
     const history = new History();
     let most = 0;
     // Three days at 10 Hz, in events of 5 samples as in the stream, would be 2.6 million samples;
@@ -28,7 +28,7 @@ describe('history of a direction', () => {
     expect(new Set(lengths(history)).size).toBe(1);
   });
 
-  test('takes only what is newer', () => {
+  test('appends only newer samples', () => {
     const history = new History();
     history.append(columns(0, 10));
     history.append(columns(5, 10));
@@ -36,21 +36,21 @@ describe('history of a direction', () => {
     expect(history.elapsed_s).toEqual(columns(0, 15).elapsed_s);
   });
 
-  test('gives a new drop reason zeros for the time before, and an old one for the time after', () => {
+  test('fills a drop reason with zeros before its first and after its last sample', () => {
     const history = new History();
     history.append(columns(0, 2, { loss: 7 }));
     history.append(columns(2, 2, { queue_full: 3 }));
     expect(history.drops).toEqual({ loss: [7, 7, 0, 0], queue_full: [0, 0, 3, 3] });
   });
 
-  test('forgets a reason that has left the window', () => {
+  test('removes a reason without drops in the window', () => {
     const history = new History(100);
     history.append(columns(0, 10, { outage: 5 }));
     for (let at = 10; at < 2000; at += 10) history.append(columns(at, 10));
     expect(Object.keys(history.drops)).toEqual([]);
   });
 
-  test('replaces everything, also with the history of a run that began anew', () => {
+  test('replaces all samples, including by those of a restarted run', () => {
     const history = new History();
     history.append(columns(1000, 50, { loss: 1 }));
     const { version } = history;
@@ -60,14 +60,14 @@ describe('history of a direction', () => {
     expect(history.version).toBeGreaterThan(version);
   });
 
-  test('fills a column that the run does not send with gaps', () => {
+  test('fills missing columns with gaps', () => {
     const { marks_per_s: _, ...rest } = columns(0, 3);
     const history = new History();
     history.append(rest as HistoryColumns);
     expect(history.values.marks_per_s).toEqual([null, null, null]);
   });
 
-  test('finds the first sample at a time', () => {
+  test('finds the first sample at or after a time', () => {
     const history = new History();
     history.append(columns(10, 10));
     expect(history.indexAt(0)).toBe(0);
@@ -76,7 +76,7 @@ describe('history of a direction', () => {
     expect(history.indexAt(99)).toBe(10);
   });
 
-  test('hands out copies', () => {
+  test('returns copies', () => {
     const history = new History();
     history.append(columns(0, 3, { loss: 1 }));
     const copy = history.columns();

@@ -117,15 +117,15 @@ const event = (value: unknown, name?: string) =>
   `${name ? `event: ${name}\n` : ''}data: ${JSON.stringify(value)}\n\n`;
 const history = (direction: string) => ({ kind: 'history', direction }) as const;
 
-describe('the connection that tabs share', () => {
-  test('opens one stream, asks for nothing more, and is live', async () => {
+describe('shared connection of tabs', () => {
+  test('opens one stream, sends no other request, and is live', async () => {
     const { timers, run, phase } = await live();
     await timers.pass(5000);
     expect(phase()).toBe('live');
     expect(run.paths).toEqual(['/v1/stats/stream?every=1s']);
   });
 
-  test('asks for a document once for all who want it, and stops with the last of them', async () => {
+  test('polls a document once for all subscribers, until the last one leaves', async () => {
     const { timers, run, hub } = await live();
     const seen: Update[] = [];
     const topic = { kind: 'document', path: '/v1/fidelity', every_ms: 1000 } as const;
@@ -141,7 +141,7 @@ describe('the connection that tabs share', () => {
     expect(run.paths.filter((path) => path === '/v1/fidelity').length).toBe(asked);
   });
 
-  test('streams the histories of all directions at once, and passes on only what is new', async () => {
+  test('streams all histories together, and forwards only new samples', async () => {
     const { timers, run, hub } = await live();
     const a: Update[] = [];
     const b: Update[] = [];
@@ -164,7 +164,7 @@ describe('the connection that tabs share', () => {
     expect(run.paths.filter((path) => path.includes('history')).length).toBe(1);
   });
 
-  test('drops a history that nobody looks at, after a while', async () => {
+  test('drops an unviewed history after a while', async () => {
     const { timers, run, hub } = await live();
     const end = hub.subscribe(history('l.up'), () => {});
     await timers.pass(100);
@@ -175,7 +175,7 @@ describe('the connection that tabs share', () => {
     expect(run.streams.filter(({ path }) => path.includes('history'))).toEqual([]);
   });
 
-  test('going through a thousand links leaves nothing behind', async () => {
+  test('viewing a thousand links leaves nothing behind', async () => {
     const { timers, run, hub } = await live();
     const before = timers.pending;
     for (let at = 0; at < 1000; at += 1) {
@@ -196,7 +196,7 @@ describe('the connection that tabs share', () => {
     for (const path of run.paths) expect(path.split(',').length).toBeLessThanOrEqual(8);
   });
 
-  test('says that the connection is lost, tries again with growing waits, and recovers', async () => {
+  test('reports a lost connection, backs off between retries, and recovers', async () => {
     const { timers, run, hub, statuses, phase } = await live();
     const seen: Update[] = [];
     hub.subscribe({ kind: 'document', path: '/v1/changes', every_ms: 1000 }, (u) => seen.push(u));
@@ -223,13 +223,13 @@ describe('the connection that tabs share', () => {
     expect(seen.some((update) => update.kind === 'history' && update.replaces)).toBe(true);
   });
 
-  test('takes a stream that has fallen silent as lost', async () => {
+  test('treats a silent stream as lost', async () => {
     const { timers, phase } = await live();
     await timers.pass(10_100);
     expect(phase()).toBe('lost');
   });
 
-  test('a heartbeat is a sign of life', async () => {
+  test('a heartbeat keeps a stream alive', async () => {
     const { timers, run, phase } = await live();
     for (let at = 0; at < 10; at += 1) {
       await timers.pass(5000);
@@ -239,7 +239,7 @@ describe('the connection that tabs share', () => {
     expect(phase()).toBe('live');
   });
 
-  test('says that the run has ended, and asks no more', async () => {
+  test('reports the end of the run, and sends no more requests', async () => {
     const { timers, run, hub, phase } = await live();
     hub.subscribe({ kind: 'document', path: '/v1/changes', every_ms: 1000 }, () => {});
     await timers.pass(100);
@@ -254,7 +254,7 @@ describe('the connection that tabs share', () => {
     expect(timers.pending).toBe(0);
   });
 
-  test('keeps what the run has said for views that are opened after its end', async () => {
+  test('keeps responses for views opened after the end of the run', async () => {
     const { timers, run, hub, phase } = await live();
     const leave = [
       hub.subscribe({ kind: 'document', path: '/v1', every_ms: 1000 }, () => {}),
@@ -283,7 +283,7 @@ describe('the connection that tabs share', () => {
     expect(timers.pending).toBe(0);
   });
 
-  test('a refused token is not tried again until it is asked to', async () => {
+  test('a refused token is retried only on request', async () => {
     const { timers, run, hub, phase } = await live();
     run.refuse = 401;
     run.stream('stats').close();
@@ -298,7 +298,7 @@ describe('the connection that tabs share', () => {
     expect(phase()).toBe('live');
   });
 
-  test('a direction that is refused does not stop the others', async () => {
+  test('a refused direction does not stop the others', async () => {
     const { timers, run, hub } = await live();
     const good: Update[] = [];
     const bad: Update[] = [];
@@ -314,7 +314,7 @@ describe('the connection that tabs share', () => {
     expect(good.map(({ kind }) => kind)).toEqual(['history']);
   });
 
-  test('passes on a refusal of a document, with its status', async () => {
+  test('forwards the refusal of a document with its status', async () => {
     const { timers, run, hub } = await live();
     const seen: Update[] = [];
     run.refuse = 404;

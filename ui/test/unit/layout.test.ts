@@ -39,8 +39,8 @@ const parkingLot = topology(
   ['left', 'right'],
 );
 
-describe('the picture of the topology', () => {
-  test('one link fits on a phone, and names of paths keep their room', () => {
+describe('topology diagram', () => {
+  test('one link fits on a phone, and path names have enough space', () => {
     const one = topology(['link'], {}, ['near', 'far']);
     expect(layout(one, true).width).toBeLessThanOrEqual(344);
     expect(layout(parkingLot, true)).toEqual(layout(parkingLot));
@@ -67,7 +67,7 @@ describe('the picture of the topology', () => {
     expect(picture.portEdges.length).toBe(2);
   });
 
-  test('links stand in the order in which paths cross them', () => {
+  test('links are in the order in which paths cross them', () => {
     const columns = columnsOf(lanesOf(parkingLot));
     expect([...columns.entries()]).toEqual([
       ['first', 0],
@@ -76,7 +76,7 @@ describe('the picture of the topology', () => {
     ]);
   });
 
-  test('a circle of paths still has an end', () => {
+  test('a cycle of paths does not loop forever', () => {
     const columns = columnsOf([
       { name: 'x', isPath: true, links: ['a', 'b'] },
       { name: 'y', isPath: true, links: ['b', 'a'] },
@@ -111,7 +111,7 @@ describe('the picture of the topology', () => {
     for (const { d } of picture.ways) expect(d).not.toMatch(/NaN|undefined/);
   });
 
-  test('ports stand where their frames enter', () => {
+  test('ports are on the side at which their frames enter', () => {
     const sides = sidesOf(
       topology(
         ['a'],
@@ -128,7 +128,7 @@ describe('the picture of the topology', () => {
     expect(sides.left.length + sides.right.length).toBe(4);
   });
 
-  test('ways are straight where they can be', () => {
+  test('routes are straight where possible', () => {
     expect(
       curve([
         [0, 5],

@@ -18,8 +18,8 @@ function cutAt(text: string, size: number): ServerEvent[] {
   return events;
 }
 
-describe('parser of event streams', () => {
-  test('gives the same events wherever the stream is cut', () => {
+describe('event stream parser', () => {
+  test('yields the same events regardless of chunk boundaries', () => {
     for (let size = 1; size <= stream.length; size += 1) {
       expect(cutAt(stream, size), `pieces of ${size}`).toEqual(expected);
     }
@@ -36,19 +36,19 @@ describe('parser of event streams', () => {
     }
   });
 
-  test('keeps an event back until its empty line', () => {
+  test('holds an event until its empty line', () => {
     const parser = new SseParser();
     expect(parser.feed('data: x\n')).toEqual([]);
     expect(parser.feed('\n')).toEqual([{ event: 'message', data: 'x' }]);
   });
 
-  test('ignores fields that it does not know', () => {
+  test('ignores unknown fields', () => {
     expect(new SseParser().feed('id: 3\nretry: 10\ndata: x\n\n')).toEqual([
       { event: 'message', data: 'x' },
     ]);
   });
 
-  test('reads a line of many pieces in time that grows with its length', () => {
+  test('parses a line of many chunks in linear time', () => {
     const parser = new SseParser();
     const piece = 'x'.repeat(1000);
     const start = performance.now();
@@ -59,7 +59,7 @@ describe('parser of event streams', () => {
     expect(performance.now() - start).toBeLessThan(3000);
   });
 
-  test('decodes characters that are cut between pieces', async () => {
+  test('decodes characters split across chunks', async () => {
     const bytes = new TextEncoder().encode('data: 12 µs – ok\n\n');
     const body = new ReadableStream<Uint8Array>({
       start(controller) {

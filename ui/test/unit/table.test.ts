@@ -27,7 +27,7 @@ function page(offset: number, count: number, fitting: number): TablePage {
   return { elapsed_s: 1, directions: fitting, fitting, rows };
 }
 
-describe('the window of a long table', () => {
+describe('window of a long table', () => {
   const viewport = 600;
 
   test.each([0, 1, 5, 24, 1000, 20_000, 2_000_000])(
@@ -51,7 +51,7 @@ describe('the window of a long table', () => {
     },
   );
 
-  test('reaches the last row, also where a browser cannot be that high', () => {
+  test('reaches the last row despite the maximum element height of browsers', () => {
     for (const rows of [100, 20_000, 2_000_000]) {
       const { height } = windowAt(0, viewport, rows);
       expect(height).toBeLessThanOrEqual(12_000_000);
@@ -60,7 +60,7 @@ describe('the window of a long table', () => {
     }
   });
 
-  test('asks for whole pages', () => {
+  test('requests whole pages', () => {
     const window = windowAt(1000 * rowHeight, viewport, 20_000);
     const asked = pageOf(window);
     expect(asked.offset % 25).toBe(0);
@@ -70,7 +70,7 @@ describe('the window of a long table', () => {
     expect(asked.limit).toBeLessThanOrEqual(100);
   });
 
-  test('scrolls to a row only when it is not shown', () => {
+  test('scrolls to a row only if it is not visible', () => {
     expect(scrollToRow(3, 0, viewport, 1000)).toBeNull();
     expect(scrollToRow(500, 0, viewport, 1000)).toBe(501 * rowHeight - viewport);
     expect(scrollToRow(2, 300, viewport, 1000)).toBe(60);
@@ -82,7 +82,7 @@ describe('the window of a long table', () => {
     }
   });
 
-  test('moves by keys, and no further than the rows', () => {
+  test('moves by keys, within the rows', () => {
     expect(moveBy('ArrowDown', 0, 10, 600)).toBe(1);
     expect(moveBy('ArrowDown', 9, 10, 600)).toBe(9);
     expect(moveBy('ArrowUp', 0, 10, 600)).toBe(0);
@@ -94,20 +94,20 @@ describe('the window of a long table', () => {
   });
 });
 
-describe('what the table asks for', () => {
-  test('a word is searched anywhere, a pattern is taken as it is', () => {
+describe('table requests', () => {
+  test('a word matches anywhere, a pattern is used unchanged', () => {
     expect(searchPattern(' adsl ')).toBe('*adsl*');
     expect(searchPattern('adsl?.up')).toBe('adsl?.up');
     expect(searchPattern('  ')).toBe('');
   });
 
-  test('the path has search, order and part', () => {
+  test('the path contains search, order and range', () => {
     const path = tablePath({ search: 'a b', sort: 'drops', order: 'desc' }, 50, 25);
     expect(path).toBe('/v1/table?sort=drops&order=desc&match=*a+b*&offset=50&limit=25');
     expect(offsetOf(path)).toBe(50);
   });
 
-  test('numbers begin at the largest, names at the first; again turns the order', () => {
+  test('numbers sort descending, names ascending; a second click reverses the order', () => {
     const start = { search: '', sort: 'name', order: 'asc' } as const;
     const drops = sortedBy(start, 'drops');
     expect(drops).toMatchObject({ sort: 'drops', order: 'desc' });
@@ -116,8 +116,8 @@ describe('what the table asks for', () => {
   });
 });
 
-describe('rows that were shown', () => {
-  test('are kept up to a bound, the newest of them', () => {
+describe('row cache', () => {
+  test('keeps a bounded number of rows, the newest', () => {
     const cache = new RowCache();
     for (let offset = 0; offset < 100_000; offset += 50)
       cache.put(offset, page(offset, 50, 100_000));
@@ -126,7 +126,7 @@ describe('rows that were shown', () => {
     expect(cache.at(0)).toBeNull();
   });
 
-  test('go when the table becomes shorter', () => {
+  test('drops rows beyond the end of a shortened table', () => {
     const cache = new RowCache();
     cache.put(0, page(0, 50, 50));
     cache.put(0, page(0, 10, 10));
@@ -136,8 +136,8 @@ describe('rows that were shown', () => {
   });
 });
 
-describe('a sparkline', () => {
-  test('ends on the right, has its scale from 0, and leaves gaps out', () => {
+describe('sparkline', () => {
+  test('ends on the right, scales from 0, and omits gaps', () => {
     expect(sparkPath([])).toBe('');
     expect(sparkPath([0, 10], 2)).toBe('M0.0 17.0L96.0 1.0');
     expect(sparkPath([5, null, 10], 3)).toBe('M0.0 9.0M96.0 1.0');
