@@ -167,7 +167,7 @@ export interface Flow {
 }
 
 export interface Flows {
-  /** Run times of the start of flow counting and of this response. */
+  /** Run times at which flow counting began and this response was created. */
   since_s: number;
   elapsed_s: number;
   packets: number;

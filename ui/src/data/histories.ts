@@ -43,7 +43,7 @@ export class Histories {
       held.wanted = true;
       if (held.history.length > 0) {
         const update = this.snapshot(direction);
-        // After the subscriber is registered.
+        // Publish only after the subscriber has been registered.
         if (update) this.timers.after(0, () => this.publish(direction, update));
       }
       return;
@@ -51,7 +51,7 @@ export class Histories {
     if (this.ended) return;
     this.dropSurplus();
     if (this.held.size >= mostDirections) {
-      const message = `${mostDirections} directions are shown in other tabs, which is the most`;
+      const message = `${mostDirections} directions are shown in other tabs, the maximum; close one of them`;
       this.timers.after(0, () =>
         this.publish(direction, {
           kind: 'failure',
@@ -183,7 +183,7 @@ export class Histories {
 /** Returns the run's error for a direction's history, or null if the run accepts it. */
 async function refusalOf(client: Client, direction: string): Promise<ApiError | null> {
   try {
-    // No sample is that new, so the response is short.
+    // `since` is in the far future, so the response contains no samples.
     await client.open(`/v1/history/${encodeURIComponent(direction)}?since=1000000s`);
     return null;
   } catch (error) {

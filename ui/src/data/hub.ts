@@ -194,7 +194,7 @@ export class Hub implements Source {
     failures = 0,
     retryAt_ms: number | null = null,
   ): void {
-    // The time of the loss is that of the first failure, not of the last attempt.
+    // Report the time of the first failure, not of the last attempt.
     const since_ms =
       phase === this.status.phase && phase === 'lost' ? this.status.since_ms : this.timers.now();
     this.status = { phase, since_ms, failures, retryAt_ms, reason };
