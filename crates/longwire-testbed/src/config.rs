@@ -40,7 +40,7 @@ pub const HOSTS_MAX: usize = 254;
 /// A host at an emulator port: a network with a single device `eth0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostConfig {
-    /// Name that resolves to the host inside the networks.
+    /// Host name, which commands in all networks can resolve.
     pub name: String,
     /// Addresses of the device. If empty, the Nth host has 10.77.0.N/24 and
     /// fd77:4c57::N/64.
@@ -68,8 +68,8 @@ pub struct EnvironmentConfig {
     pub device: Device,
     /// Maximum packet size in bytes, without the Ethernet header.
     pub mtu: u32,
-    /// Queues per direction of each veth device. With one queue, a single AF_XDP socket receives
-    /// all frames.
+    /// Number of receive queues, and of transmit queues, of each veth device. With one queue, a
+    /// single AF_XDP socket receives all frames.
     pub queues: u32,
     /// Whether far is connected to the network of this machine; root only.
     pub uplink: bool,

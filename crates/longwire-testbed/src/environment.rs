@@ -44,8 +44,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Creates the networks on a foundation. Threads may already exist. The uplink
-    /// setting must match the foundation's.
+    /// Creates the networks on a foundation. Unlike for [`Foundation::new`], other threads may
+    /// already exist. The uplink setting must match the foundation's.
     ///
     /// # Errors
     ///

@@ -64,7 +64,7 @@ impl EnvironmentError {
     }
 }
 
-/// Describes in a message how a command ended.
+/// Returns how a command ended, as part of a message.
 pub fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {

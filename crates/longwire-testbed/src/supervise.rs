@@ -28,8 +28,8 @@ pub enum Event {
     /// A command on another host ended, before or after the near command; with the host's index (1
     /// for far).
     PeerEnded(usize, ExitStatus),
-    /// Longwire received a stop signal. A near command received it too, and the run continues until
-    /// the command ends.
+    /// Longwire received a stop signal. A running near command received it too; the run then
+    /// continues until the command ends.
     StopRequested(Signal),
 }
 

@@ -18,8 +18,8 @@ const PORT_KIND: &str = "packet";
 /// Configuration of two networks and the link between them.
 ///
 /// The link is written as `NAME=VALUE` pairs separated by blanks. Names and values are the options
-/// of `longwire exec` without the two hyphens: `rate=10mbit delay=20ms,4ms loss=1%`. Omitted
-/// options behave like a wire: no delay, no loss, no rate limit.
+/// of `longwire exec` without the two hyphens: `rate=10mbit delay=20ms,4ms loss=1%`. By default, a
+/// link has no delay, loss or rate limit.
 #[derive(Clone, Debug)]
 pub struct Testbed {
     options: DuplexOptions,
