@@ -94,8 +94,8 @@ fn check_feed(wanted: FeedInput, path: &str, file: &[u8]) {
     check_counts(&feed, &config, &handed, fault.is_some(), file);
 }
 
-/// Checks that every record was sent, filtered out, outside the window or too short, once per round
-/// and trace.
+/// Checks that every record was counted once per round and trace: as sent, filtered out, outside
+/// the window or too short.
 fn check_counts(
     feed: &TraceFeed,
     config: &TraceConfig,
