@@ -90,7 +90,7 @@ pub struct SendRow {
     size: u32,
     sender: String,
     mpps: f64,
-    /// CPU time per frame of the sender and the kernel, including the part of the peer.
+    /// CPU time per frame of the sender and the kernel, including the peer's share.
     cpu_ns: f64,
     /// Ratio to the bare AF_XDP sender in the same round.
     ratio_to_bare_xdp: f64,

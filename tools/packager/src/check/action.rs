@@ -31,7 +31,7 @@ pub fn install(context: &Context) -> Checked {
 
     let missing = action(context, "9.9.9")?;
     let says = missing.text.contains("9.9.9");
-    let fault = || format!("no release: {}", missing.text);
+    let fault = || format!("the message for a missing release: {}", missing.text);
     ensure(missing.code != Some(0) && says, fault)?;
     let archive = context.package("-linux-gnu.tar.gz")?;
     let archive = release.join(archive.file_name().unwrap_or_default());

@@ -52,8 +52,8 @@ struct Rights {
     works: bool,
 }
 
-/// `--seccomp` is the default profile of the engines. The flags of the last entry are those named
-/// by the error message.
+/// `--seccomp` selects the engines' default seccomp profile. The error message names the flags of
+/// the last entry.
 const RIGHTS: [Rights; 4] = [
     Rights {
         what: "root",
@@ -66,12 +66,12 @@ const RIGHTS: [Rights; 4] = [
         works: true,
     },
     Rights {
-        what: "root, profile of engines",
+        what: "root, default seccomp profile",
         flags: &["--seccomp"],
         works: false,
     },
     Rights {
-        what: "root, profile of engines, SYS_ADMIN",
+        what: "root, default seccomp profile, SYS_ADMIN",
         flags: &["--seccomp", "--cap-add", "CAP_SYS_ADMIN"],
         works: true,
     },

@@ -101,7 +101,7 @@ pub fn rpm(context: &Context) -> Checked {
     print!("{requires}");
     let mut lines = requires.lines();
     let asks = lines.any(|line| line == "libc.so.6(GLIBC_2.17)(64bit)");
-    ensure(asks, || "no glibc is required".to_owned())?;
+    ensure(asks, || "the rpm does not require glibc".to_owned())?;
     // The scripts of the package need a shell.
     let root = context.scratch.join("root");
     copy(&debian(context)?, &root)?;

@@ -118,12 +118,12 @@ impl Measurement for AttachArgs {
             column(|traffic| traffic.udp_kpps),
         ];
         let mut rows = vec![AttachRow::above(
-            "base RTT, above the bare pair's",
+            "base RTT above the bare pair's",
             BASE_RTT_US,
             &rtt,
         )];
         for (delay, [attached, bare]) in DELAYS.iter().zip(&errors) {
-            let name = format!("RTT less both delays of {} ms", delay.as_millis());
+            let name = format!("RTT minus both delays of {} ms", delay.as_millis());
             let row = AttachRow::alone(&name, "us", RTT_ERROR_US, attached);
             rows.push(row.above_bare(median(bare.iter().copied())));
         }
@@ -143,7 +143,7 @@ fn many_rows(interfaces: u32, rounds: usize, time: Duration) -> Result<Vec<Attac
     let many = many::measure(&pairs, rounds, time)?;
     let name = format!("attach of {interfaces} interfaces");
     rows.push(AttachRow::alone(&name, "s", MANY_S, &many.attach_s));
-    let name = "idle, share of a core for each";
+    let name = "idle, CPU share per interface";
     rows.push(AttachRow::alone(
         name,
         "%",
