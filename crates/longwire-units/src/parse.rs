@@ -82,7 +82,7 @@ struct Decimal {
 
 /// Maximum number of digits before the point, excluding leading zeros. Within this limit and the
 /// next, a number times any unit (below 2^42) fits in 128 bits. Longer numbers are out of range or
-/// too fine for every unit, except for unusual spellings of powers of two.
+/// too fine for every unit; exact fractions of a gb with more digits are rejected as too fine.
 const WHOLE_DIGITS_MAX: usize = 18;
 const FRACTION_DIGITS_MAX: usize = 24;
 
@@ -363,8 +363,8 @@ impl BitRate {
         let prefix = unit.strip_suffix("bps")?.to_ascii_lowercase();
         let rate = text.parse::<BitRate>().ok()?;
         Some(format!(
-            "{text} is {rate}: {prefix}bps is bytes per second, as in tc; write \
-             {number}{prefix}bit if bits are meant, or {rate}"
+            "{text} is {rate}: as in tc, bps means bytes per second; write {number}{prefix}bit for \
+             bits, or {rate} for bytes"
         ))
     }
 }

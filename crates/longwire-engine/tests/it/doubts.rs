@@ -93,9 +93,9 @@ fn plausible_links_are_accepted_silently() {
 fn doubts_are_noted_with_what_to_write_instead() {
     for [option, text, message] in rows(
         "
-        rate  | 10Mbps | 10Mbps is 80mbit: mbps is bytes per second, as in tc; write 10mbit if bits are meant, or 80mbit
-        rate  | 100mbps | 100mbps is 800mbit: mbps is bytes per second, as in tc; write 100mbit if bits are meant, or 800mbit
-        rate  | fixed:rate=2.5Gbps | 2.5Gbps is 20gbit: gbps is bytes per second, as in tc
+        rate  | 10Mbps | 10Mbps is 80mbit: as in tc, bps means bytes per second; write 10mbit for bits, or 80mbit for bytes
+        rate  | 100mbps | 100mbps is 800mbit: as in tc, bps means bytes per second; write 100mbit for bits, or 800mbit for bytes
+        rate  | fixed:rate=2.5Gbps | 2.5Gbps is 20gbit: as in tc, bps means bytes per second
         rate  | token-bucket:rate=10kbit,burst=64kb,peak=10Kbps | 10Kbps is 80kbit
         rate  | steps:at=0s/10mbit;10s/5Mbps | 5Mbps is 40mbit
         queue | codel:target=200ms | target=200ms is above interval=100ms

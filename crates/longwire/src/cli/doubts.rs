@@ -64,8 +64,8 @@ mod tests {
             let cli = cli.unwrap_or_else(|error| panic!("{line}: {error}"));
             let wanted = (!option.is_empty()).then(|| {
                 format!(
-                    "{option}: 100mbps is 800mbit: mbps is bytes per second, as in tc; write \
-                     100mbit if bits are meant, or 800mbit"
+                    "{option}: 100mbps is 800mbit: as in tc, bps means bytes per second; write \
+                     100mbit for bits, or 800mbit for bytes"
                 )
             });
             assert_eq!(cli.globals.doubts, Vec::from_iter(wanted), "{line}");

@@ -133,7 +133,7 @@ fn doubtful_values_are_warned_of() {
         .well()
         .says("rate: 10Mbps is 80mbit")
         .says("warning: ");
-    ran.says("write 10mbit if bits are meant")
+    ran.says("write 10mbit for bits")
         .says("queue: target=200ms is above interval=100ms");
     let notes = longwire(format!("{doubtful} --json")).json()["notes"].to_string();
     assert!(notes.contains("10Mbps is 80mbit"), "{notes}");
@@ -146,7 +146,7 @@ fn doubtful_values_are_warned_of() {
     ] {
         for quiet in ["", "-q"] {
             let ran = longwire(format!("{line} {quiet}")).well();
-            let said = "10mbps is 80mbit: mbps is bytes per second, as in tc; write 10mbit if";
+            let said = "10mbps is 80mbit: as in tc, bps means bytes per second; write 10mbit for";
             assert_eq!(ran.stderr.matches(said).count(), 1, "{ran:?}");
             assert_eq!(ran.stderr.matches("warning:").count(), 1, "{ran:?}");
         }
