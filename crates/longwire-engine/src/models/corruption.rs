@@ -248,7 +248,7 @@ const PART: Param = Param::with_default("part", Unit::Choice(&["frame", "payload
 const CHECKSUM: Param = Param::with_default("checksum", Unit::Choice(&["keep", "repair"]), "keep")
     .help(
         "keep: the receiver can detect corruption; repair: update IP, TCP, UDP, SCTP, ICMP and \
-         IGMP checksums. A frame corrupted only in its checksums is then intact, and not counted",
+         IGMP checksums. A frame corrupted only in its checksums is then intact and not counted",
     );
 
 /// Number of bits to flip, up to all bits of the longest frame.

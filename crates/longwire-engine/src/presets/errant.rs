@@ -139,7 +139,7 @@ fn link(down: &str, up: &str, latency: &str) -> Result<Duplex, String> {
     let one_way = |rate: &str| {
         let bits = Quantity::Rate.read(rate, Some(BITS_PER_KBIT))?;
         let rate = BitRate::from_bits_per_sec(bits);
-        let rate = rate.ok_or("rate: zero")?;
+        let rate = rate.ok_or("rate: zero; use another row")?;
         Ok::<_, String>(LinkSpec::new().rate(rate).delay(delay))
     };
     Ok(Duplex {

@@ -206,7 +206,7 @@ impl TraceReader {
                 check(Format::NetemTrace, &self.mapping)?;
                 netem_trace::read(&document, self.mapping.quantity)
             }
-            None => Err("it is empty".to_owned()),
+            None => Err("no data: only comments or empty lines".to_owned()),
         }
     }
 

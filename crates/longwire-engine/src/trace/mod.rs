@@ -27,7 +27,8 @@ pub use table::{Mapping, RowTimes, TableReader};
 
 /// Path of the trace. The example has the columns named in [`TIME_COLUMN`] and [`WHERE`], and a
 /// column per quantity.
-pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE)).help("trace file");
+pub const FILE: Param = Param::new("file", Unit::File(EXAMPLE))
+    .help("recorded trace, in one of the formats of docs/traces.md");
 
 /// Example table.
 const EXAMPLE: &str = "\

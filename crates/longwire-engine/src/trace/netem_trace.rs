@@ -115,7 +115,7 @@ impl Rows {
     fn model(&mut self, value: &Value, outermost: bool) -> Result<bool, String> {
         let only = value.as_object().filter(|object| object.len() == 1);
         let Some((name, inner)) = only.and_then(|object| object.iter().next()) else {
-            return Err("a model is written {\"NAME\": {…}} with one name".to_string());
+            return Err("not a model; write {\"NAME\": {…}} with one name".to_string());
         };
         let within = |message: String| format!("{name}: {message}");
         if name == "TraceBwConfig" && self.quantity == Quantity::Rate {
@@ -230,7 +230,7 @@ impl Rows {
         let duration = human::field(fields, "duration", Quantity::Time, SECOND)?;
         let step = human::field(fields, "step", Quantity::Time, MILLI)?;
         if step == 0 {
-            return Err("step: zero".to_string());
+            return Err("step: zero; write a longer time, such as 1ms".to_string());
         }
         let mut time = 0;
         while time < duration {

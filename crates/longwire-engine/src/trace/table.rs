@@ -206,7 +206,7 @@ impl TableReader {
     /// If there are no rows, or none with a value.
     pub fn finish(self) -> Result<Series, String> {
         if self.columns.is_none() {
-            return Err("it is empty".to_owned());
+            return Err("no data: only comments or empty lines".to_owned());
         }
         if let (Some((column, value)), true) = (&self.mapping.filter, self.rows.is_empty()) {
             return Err(format!("no row has '{value}' in column '{column}'"));
@@ -221,7 +221,9 @@ impl TableReader {
 /// Adds a row's duration and returns its start.
 fn pass(elapsed: &mut u64, duration: u64) -> Result<u64, String> {
     let start = *elapsed;
-    *elapsed = start.checked_add(duration).ok_or("it is too long")?;
+    *elapsed = start
+        .checked_add(duration)
+        .ok_or("the sum of the durations is too large")?;
     Ok(start)
 }
 

@@ -225,8 +225,14 @@ fn non_traces_are_refused_early() {
     assert_eq!(refused, "line 1: longer than 65536 bytes");
     let binary = rates_in(b"\xff\xfe\x00\n1\n", 4_096).unwrap_err();
     assert_eq!(binary, "line 1: not UTF-8 text");
-    assert_eq!(rates(""), Err("it is empty".to_owned()));
-    assert_eq!(rates("#\n\n#"), Err("it is empty".to_owned()));
+    assert_eq!(
+        rates(""),
+        Err("no data: only comments or empty lines".to_owned())
+    );
+    assert_eq!(
+        rates("#\n\n#"),
+        Err("no data: only comments or empty lines".to_owned())
+    );
     // A one-line document may exceed the maximum line length.
     let spaces = " ".repeat(100_000);
     let json = format!("{{{spaces}\"StaticBwConfig\":{{}}}}");

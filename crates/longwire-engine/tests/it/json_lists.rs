@@ -100,10 +100,10 @@ fn faults_of_lists_are_told_with_their_row() {
     for [text, expected] in rows(
         r#"
         []                                               | zero duration
-        [1, 2]                                           | pattern 1: a model is written
+        [1, 2]                                           | pattern 1: not a model; write
         [{"duration_ms": 1, "rate_kbps": 5}, 7]          | row 2: not an object
         [{"duration_ms": 1, "rate_kbps": -5}]            | row 1: rate: '-5' is negative
-        [{"duration_ms": 1, "rate_kbps": {}}, {}]        | a model is written
+        [{"duration_ms": 1, "rate_kbps": {}}, {}]        | not a model; write
         [{"duration_ms": 1, "rate_kbps": 1}, {"rate_kbps": []}] | row 2: '[]' is neither a number nor text
         [{"duration_ms": 1, "rate": 5}]                  | row 1: rate: '5' has no unit
         [{"rate_kbps": 5, "x": 1}]                       | no column named time
@@ -114,7 +114,7 @@ fn faults_of_lists_are_told_with_their_row() {
         assert!(error.contains(expected), "{text}: {error}");
     }
     let rates = r#"[{"duration_ms": 1, "rate_kbps": 5}]"#;
-    let error = read_usual(Quantity::Loss, rates).expect_err("rates are no losses");
+    let error = read_usual(Quantity::Loss, rates).expect_err("rates instead of losses");
     assert!(error.contains("no column named loss"), "{error}");
     let mapping = Mapping {
         column: Some("down".to_owned()),

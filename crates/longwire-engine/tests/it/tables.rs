@@ -109,7 +109,7 @@ fn errors_are_reported_with_their_line() {
         0,1,2/ | line 1: the 3 columns have no names; set time-column=1
         time,rate_mbps/ | no rows
         time,rate_mbps/0,-/ | no rows
-        # nothing/ | it is empty
+        # nothing/ | no data: only comments or empty lines
         ",
     ) {
         let read = usual(Quantity::Rate, &text.replace('/', "\n"));

@@ -10,7 +10,7 @@ use crate::models::prelude::*;
 type Built = Result<Described<dyn DelayModel>, SpecError>;
 
 /// Mean of the distribution, before truncation.
-const MEAN: Param = Param::new("mean", Unit::Time).help("mean, before truncation");
+const MEAN: Param = Param::new("mean", Unit::Time).help("mean delay, before truncation");
 /// Standard deviation.
 const STDDEV: Param =
     Param::new("stddev", Unit::Time).help("standard deviation (jitter), before truncation");

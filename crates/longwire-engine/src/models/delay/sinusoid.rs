@@ -14,8 +14,9 @@ pub(super) const ENTRY: Entry<Described<dyn DelayModel>> = Entry::new(
      varying distance",
     &[
         Param::new("mean", Unit::Time).help("mean delay"),
-        Param::new("amplitude", Unit::Time).help("amplitude, at most the mean"),
-        Param::new("period", Unit::Time).help("period"),
+        Param::new("amplitude", Unit::Time)
+            .help("maximum deviation from the mean; at most the mean"),
+        Param::new("period", Unit::Time).help("duration of one cycle"),
         Param::with_default("phase", Unit::Real, "0")
             .within("-360", "360", "-360 to 360 degrees")
             .help("initial phase in degrees, -360 to 360; 90 starts at the maximum delay"),

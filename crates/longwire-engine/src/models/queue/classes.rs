@@ -155,11 +155,11 @@ fn give(place: &mut Option<u8>, class: usize, point: &str) -> Result<(), String>
 fn mixed(text: &str, field: ClassField) -> String {
     match field {
         ClassField::Dscp => format!(
-            "'{text}' is a DSCP, but another class uses VLAN priorities (pcp0 to pcp7); use one \
-             of them"
+            "'{text}' is a DSCP, but another class uses VLAN priorities (pcp0 to pcp7); use only \
+             one kind"
         ),
         ClassField::Pcp => {
-            format!("'{text}' is a VLAN priority, but another class uses DSCPs; use one of them")
+            format!("'{text}' is a VLAN priority, but another class uses DSCPs; use only one kind")
         }
     }
 }

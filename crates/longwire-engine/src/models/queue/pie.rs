@@ -41,7 +41,7 @@ const MAX_BURST: Param = Param::with_default("max-burst", Unit::Time, "150ms")
     .help("burst allowance: no drops for this long after an uncongested period");
 
 const MEAN_PACKET: Param = Param::with_default("mean-packet", Unit::Size, "1000b")
-    .help("packet length; nothing is dropped while the backlog is at most two packets long");
+    .help("mean packet length; nothing is dropped while the backlog is at most twice this");
 
 fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
     let tupdate = parameters::read_time(arguments, "tupdate", Nanos::from_micros(10))?;
@@ -112,7 +112,7 @@ struct Pie {
     beta: f64,
     /// Burst allowance: maximum burst that passes without drops (`MAX_BURST`).
     max_burst: Nanos,
-    /// Mean packet size; no frame is dropped while at most two are queued (`MEAN_PKTSIZE`).
+    /// Mean packet size (`MEAN_PKTSIZE`); no frame is dropped up to a backlog of twice this.
     mean_packet: Bytes,
     /// Whether ECN-capable frames are marked instead of dropped.
     ecn: bool,

@@ -16,9 +16,9 @@ pub(super) const ENTRY: Entry<Rate> = Entry::new(
      number of packets or bytes",
     &[
         Param::new("wait", Unit::Text("10ms..20ms")).help(
-            "time to the next slot, counted from the end of the previous slot, or on an idle link \
-             from a frame's arrival: 10ms, a range 10ms..20ms, or a delay distribution with ; \
-             between parameters, quoted for the shell: 'normal:mean=10ms;stddev=2ms'",
+            "time to the next slot, from the end of the previous slot or, on an idle link, from the \
+             next arrival: 10ms, a range 10ms..20ms, or a delay distribution, with ; between its \
+             parameters and quoted for the shell: 'normal:mean=10ms;stddev=2ms'",
         ),
         Param::new("packets", Unit::Packets).help("maximum packets per slot; default: unlimited"),
         Param::new("bytes", Unit::Size).help(
@@ -64,7 +64,9 @@ fn read_wait(
     let mut doubts = Vec::new();
     let wait = delay::KIND.parse_noting(&model, arguments.loader(), &mut doubts)?;
     if wait.mean() == Nanos::ZERO {
-        return Err(arguments.invalid(format!("wait={text} is zero; for example: 10ms")));
+        return Err(arguments.invalid(format!(
+            "wait={text} is zero; write a longer time, such as 10ms"
+        )));
     }
     doubts.into_iter().for_each(|doubt| arguments.doubt(doubt));
     Ok(wait)
@@ -155,7 +157,7 @@ impl RateModel for Slots {
     #[inline]
     fn serve(&mut self, frame: &FrameContext<'_>, wire_bits: u64, stream: &mut Stream) -> Nanos {
         let work = u128::from(wire_bits) * u128::from(NANOBITS);
-        // The previous frame may have departed a fraction of a nanosecond later.
+        // The previous frame may depart a fraction of a nanosecond after `free_at`.
         let busy = frame.at <= self.line.free_at();
         let rest = self.line.unsent(frame.at).filter(|_| busy).unwrap_or(0);
         let departure = self.line.resume(frame.at, rest + work);
