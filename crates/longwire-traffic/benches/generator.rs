@@ -51,7 +51,7 @@ fn feed([_, sizes, arrivals, count, options]: [&str; 5]) -> GeneratorFeed {
         time: None,
         seed: 1,
     };
-    GeneratorFeed::new(config).expect("it fits together")
+    GeneratorFeed::new(config).expect("a valid configuration")
 }
 
 fn bench_generator(criterion: &mut Criterion) {

@@ -34,7 +34,7 @@ pub enum GeneratorError {
     NoStream,
     #[error("{count} flows are outside 1..{FLOWS_MAX}")]
     FlowsRange { count: u64 },
-    #[error("sources are {sources}, but destinations are {destinations}")]
+    #[error("sources are {sources}, but destinations are {destinations}; use one IP version")]
     Mixed {
         sources: &'static str,
         destinations: &'static str,

@@ -221,7 +221,7 @@ fn common(report: &RunReport, receiver: &ReceiveReport, plan: &Plan) -> Outcome 
         (0, 0, late) => Some(format!("{} sent late, in bursts", frames(late))),
         (0, unsent, _) => Some(format!("could not send {}", frames(unsent))),
         _ => Some(format!(
-            "the receiver dropped {} for lack of space",
+            "the receiver could not examine {} (ring full, too long or unusable)",
             frames(unseen)
         )),
     };

@@ -90,8 +90,8 @@ pub struct Outcome {
     pub reordered: u64,
     /// Reason why the rate could not be kept, if so.
     pub not_kept: Option<String>,
-    /// Lost frames that the generator or receiver may have caused: frames sent late, and therefore
-    /// in a burst, and frames lost to an overflow of the receiver.
+    /// Upper bound on losses caused by the generator or receiver: frames sent late (and therefore in
+    /// bursts), unsent frames of concurrent trials, and frames that the receiver could not examine.
     pub excusable: u64,
     /// Reason for `excusable`.
     pub excuse: Option<String>,
@@ -192,7 +192,7 @@ pub(super) fn share(rate: LoadRate, parts_per_million: u32) -> LoadRate {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ProfileError {
-    #[error("{step}: the rate is too high")]
+    #[error("{step}: the rate exceeds 10 Tbit/s; reduce CIR or EIR")]
     RateTooHigh { step: String },
     /// A trial's frames cannot be generated.
     #[error(transparent)]
@@ -205,7 +205,7 @@ pub enum ProfileError {
         port: String,
         source: Box<ReceiveError>,
     },
-    #[error("a trial ended without outcome")]
+    #[error("a trial ended without an outcome")]
     NoOutcome,
     #[error("interrupted; no result")]
     Interrupted,

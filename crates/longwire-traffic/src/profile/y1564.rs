@@ -299,17 +299,20 @@ impl Part<'_> {
                 void = true;
                 reasons.push(reason);
             }
-            Verdict::Lost => reasons.push(format!("loss {:.4} %", outcome.loss() * 100.0)),
+            Verdict::Lost => reasons.push(format!(
+                "loss {:.4} % is above the limit",
+                outcome.loss() * 100.0
+            )),
             Verdict::Passed => {}
         }
         let least = service.cir.bits_per_sec() as f64 * (1.0 - RATE_MARGIN);
         match self.ask {
             Ask::Guarantee => {
                 if delay_max_us > service.limits.delay_us {
-                    reasons.push(format!("delay {delay_max_us:.0} us"));
+                    reasons.push(format!("delay {delay_max_us:.0} us is above the limit"));
                 }
                 if jitter_us > service.limits.jitter_us {
-                    reasons.push(format!("jitter {jitter_us:.0} us"));
+                    reasons.push(format!("jitter {jitter_us:.0} us is above the limit"));
                 }
             }
             Ask::Policed if received_bits > most(service) => reasons.push(TOO_MUCH.to_owned()),

@@ -174,7 +174,7 @@ impl Account {
         let mut notes = comparison.map_or_else(Vec::new, Comparison::notes);
         if self.set_back > 0 {
             notes.push(format!(
-                "{} stamped before its predecessor; the gap counts as negative",
+                "{} stamped earlier than the previous frame; such gaps count as negative",
                 count_of(self.set_back, "frame")
             ));
         }

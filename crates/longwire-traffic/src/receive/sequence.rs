@@ -16,7 +16,7 @@ const RUNS: usize = 4096;
 /// Classification of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Classification {
-    /// A new highest number; `next` if it follows the previous highest number and packet directly.
+    /// A new highest number; `next` if it is one above the number of the previous packet.
     InOrder { next: bool },
     /// A number below an earlier one.
     Reordered,

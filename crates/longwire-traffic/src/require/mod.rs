@@ -269,10 +269,10 @@ impl Clause {
     fn unmeetable(&self, names: &[&str], ports: usize, kind: RunKind) -> Option<String> {
         match self.measure.times() {
             Some("gap") if !kind.replays => {
-                return Some("gaps are measured for replays".to_owned());
+                return Some("only replays measure gaps".to_owned());
             }
             Some("sent") if !kind.replays => {
-                return Some("send stamps are taken for replays".to_owned());
+                return Some("only replays take send stamps".to_owned());
             }
             _ => {}
         }
@@ -297,7 +297,7 @@ impl Clause {
         }
         let why = match self.measure.times() {
             Some("sent") => format!("{name} has no send stamps"),
-            Some("gap") => format!("{name} has no gaps: they are measured for replays"),
+            Some("gap") => format!("{name} has no gaps; only replays measure them"),
             _ if self.measure.is_at_ports() => {
                 format!(
                     "artifacts and lateness are counted at ports; name the output port of {name}"

@@ -183,7 +183,7 @@ fn links_are_named_as_in_the_control_api() {
 #[test]
 fn unmeetable_conditions_are_found_before_the_run() {
     let unmeetable = |text: &str, kind| {
-        let requirement: Requirement = text.parse().expect("it is right");
+        let requirement: Requirement = text.parse().expect("a valid requirement");
         requirement.unmeetable(&["far"], &["ac.up", "ac.down"], kind)
     };
     let fixed = RunKind {
@@ -204,8 +204,8 @@ fn unmeetable_conditions_are_found_before_the_run() {
         far.lateness.p99<1ms |
         ac.dwn.drops=0 | no link named 'ac.dwn'; did you mean 'ac.down'?
         far.drops=0 | ports count no drops
-        gap.p99<1us | gaps are measured for replays
-        ac.up.sent.p99<1us | send stamps are taken for replays
+        gap.p99<1us | only replays measure gaps
+        ac.up.sent.p99<1us | only replays take send stamps
         received.lost=0 | no receiver
         ",
     ) {
@@ -234,7 +234,7 @@ fn artifacts_and_lateness_are_measured_at_ports() {
         up.artifacts=0 | AT_PORTS link.up
         up.artifacts-lost<1% | AT_PORTS link.up
         up.artifacts.late=0 |
-        gap.p99<1ns | link.up has no gaps: they are measured for replays
+        gap.p99<1ns | link.up has no gaps; only replays measure them
         "
         .replace("AT_PORTS", AT_PORTS),
     );

@@ -53,7 +53,7 @@ impl OneWay {
 /// of each.
 ///
 /// The sender reads CLOCK_REALTIME just before the system call, and the receiver's kernel
-/// timestamps arrivals with the same clock. Both threads run on `core`, if given; otherwise, the
+/// timestamps arrivals on the same clock. Both threads run on `core`, if given; otherwise, the
 /// scheduler might place one of them on a core on which an emulator spins.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ pub(super) fn stamp_arrivals(socket: &UdpSocket) -> Result<(), TrafficError> {
 pub(super) struct Stamped {
     pub len: usize,
     pub from: Option<std::net::SocketAddrV4>,
-    /// Arrival time by CLOCK_REALTIME, in nanoseconds.
+    /// Arrival time on CLOCK_REALTIME, in nanoseconds.
     pub arrival: i64,
 }
 

@@ -43,7 +43,7 @@ const START: Epoch = Epoch {
 };
 
 fn generate(config: GeneratorConfig, count: usize) -> Vec<Frame> {
-    let mut feed = GeneratorFeed::new(config).expect("it fits together");
+    let mut feed = GeneratorFeed::new(config).expect("a valid configuration");
     feed.begin(START);
     let mut frames = Vec::new();
     while frames.len() < count {
@@ -249,7 +249,7 @@ fn count_and_time_end_the_feed() {
     assert_eq!(generate(limited(None, time), 5_000).len(), 1_000);
     assert_eq!(generate(limited(Some(10), time), 5_000).len(), 10);
     assert_eq!(generate(limited(Some(0), None), 5_000).len(), 0);
-    let mut feed = GeneratorFeed::new(limited(Some(100), None)).expect("it fits");
+    let mut feed = GeneratorFeed::new(limited(Some(100), None)).expect("a valid configuration");
     assert_eq!(feed.status().fraction, Some(0.0));
     feed.feed(50, &mut |_| {}).expect("frames");
     assert_eq!(feed.status().fraction, Some(0.5));
@@ -265,7 +265,11 @@ fn frames_without_a_rate_are_due_at_once() {
     let frames = generate(config.clone(), 200);
     assert_eq!(frames.len(), 100);
     assert!(frames.iter().all(|frame| frame.due == Nanos::ZERO));
-    assert!(!GeneratorFeed::new(config).expect("it fits").is_paced());
+    assert!(
+        !GeneratorFeed::new(config)
+            .expect("a valid configuration")
+            .is_paced()
+    );
 }
 
 #[test]
