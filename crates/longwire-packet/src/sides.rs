@@ -1,8 +1,8 @@
 //! Directions of frames in a two-way capture: up (from the near side) or down (to the near side).
 //!
-//! IP and ARP addresses determine the direction if possible. For other frames (broadcasts before an
-//! address is known, unrelated ARP, protocols without IP), the direction follows from the MAC
-//! address, learned from the station's earlier frames.
+//! A near address in the frame determines the direction. Otherwise (a sender without an address, ARP
+//! between other hosts, protocols without IP), the direction in which the source or destination
+//! station has sent before determines it, and finally a routable source address, which is far.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -74,8 +74,8 @@ const STATIONS_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
-    /// The direction of each station's frames; `None` if both were seen, which leaves the direction
-    /// unknown: the capture covers several links.
+    /// The direction in which each station sends; `None` if it has sent in both, as in a capture of
+    /// several links, so that its address determines no direction.
     stations: BTreeMap<MacAddress, Option<Heading>>,
 }
 

@@ -10,9 +10,9 @@ use crate::edit;
 use crate::header::protocol::{ICMP, ICMP6, IGMP};
 use crate::header::{IpHeader, IpVersion, Piece, Transport};
 
+const REDIRECT4: u8 = 5;
 /// ICMPv4 errors that quote a packet (RFC 792): unreachable, source quench, redirect, time
 /// exceeded, parameter problem.
-const REDIRECT4: u8 = 5;
 const ERRORS4: [u8; 5] = [3, 4, REDIRECT4, 11, 12];
 
 /// Router advertisement (RFC 1256).

@@ -189,7 +189,9 @@ impl FromStr for AddressMap {
         )?;
         let (from, to) = (one_net(from)?, one_net(to)?);
         if from.version != to.version {
-            return Err(AlterError::new(format!("'{nets}' mixes IPv4 and IPv6")));
+            return Err(AlterError::new(format!(
+                "'{nets}' mixes IPv4 and IPv6; use one IP version"
+            )));
         }
         Ok(AddressMap { role, from, to })
     }
