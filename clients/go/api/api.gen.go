@@ -33,7 +33,7 @@ type Change struct {
 			// MatchBack matchers for the reverse direction; default: match with source and destination swapped
 			MatchBack interface{} `json:"match-back,omitempty"`
 
-			// Name name
+			// Name name of the path
 			Name *string `json:"name,omitempty"`
 
 			// Via links in order; NAME.down crosses a link in direction down. The reverse direction crosses them in reverse order

@@ -15,7 +15,8 @@ use super::value::Table;
 /// Maximum number of overlapping rule pairs reported.
 const OVERLAPS_MAX: usize = 5;
 
-/// Maximum number of additional pairs requested, because pairs on the same link are not reported.
+/// Maximum number of further pairs requested, to replace pairs on the same link, which are not
+/// reported.
 const COMPARED_MAX: usize = 10_000;
 
 /// Maximum number of unreachable rules reported.

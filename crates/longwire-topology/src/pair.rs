@@ -168,7 +168,7 @@ mod tests {
             ("out1".to_owned(), slow),
             ("out2".to_owned(), LinkSpec::default()),
         ];
-        let topology = Topology::outputs(outputs.clone()).expect("it is right");
+        let topology = Topology::outputs(outputs.clone()).expect("valid outputs");
         let names: Vec<&str> = topology.links.iter().map(|link| &*link.name).collect();
         assert_eq!(names, ["out1", "out2"]);
         assert!(topology.links.iter().all(|link| link.down.is_none()));

@@ -209,7 +209,7 @@ pub struct Cluster {
     pub mtu: u16,
     /// Host index by port.
     pub owners: Vec<usize>,
-    /// Indices of the hosts that decide directions up and down of each link. `None` if no frame
+    /// For each link, indices of the hosts that decide direction up and down. `None` if no frame
     /// crosses the direction.
     pub deciders: Vec<[Option<usize>; 2]>,
 }

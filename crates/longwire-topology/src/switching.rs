@@ -164,7 +164,10 @@ pub(super) fn bridge(
         let burst = Packets(tree::whole(table, "storm-burst").unwrap_or(100));
         config.storm = Some(StormLimit { rate, burst });
     } else if table.contains_key("storm-burst") && !table.contains_key("storm-limit") {
-        let (reason, remedy) = ("storm-burst without storm-limit", "add storm-limit");
+        let (reason, remedy) = (
+            "storm-burst is given without storm-limit",
+            "add storm-limit",
+        );
         diagnostics.refuse(at.clone(), "switching.storm-burst", reason, remedy);
     }
     if tree::text(table, "reserved").is_some_and(|word| word.value == "pass") {
@@ -177,7 +180,7 @@ pub(super) fn bridge(
         && let Err(error) = Bridge::new(small(&config))
         && !matches!(error, BridgeError::NoPorts)
     {
-        diagnostics.refuse(at, AT, error.to_string(), "fix it");
+        diagnostics.refuse(at, AT, error.to_string(), "correct this table");
     }
     config
 }

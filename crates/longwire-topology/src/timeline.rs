@@ -73,7 +73,7 @@ pub enum Action {
 pub enum State {
     /// Carries frames.
     On,
-    /// Drops arrivals.
+    /// Drops queued and arriving frames.
     Off,
     /// Queues frames and sends none.
     Paused,

@@ -179,14 +179,14 @@ impl JsonSource {
     /// Reads a body.
     ///
     /// # Errors
-    /// If it is no object, or there is an invalid null or an overlong string.
+    /// If it is not an object, or there is an invalid null or an overlong string.
     pub fn read<'t>(&mut self, body: Option<&'t Map<String, Json>>) -> Result<Table<'t>, Fault> {
         let remedy = "send an object such as {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
         let no_object = || self.fault("the change is not a JSON object", remedy);
         self.table(body.ok_or_else(no_object)?, 0)
     }
 
-    /// Returns a value that the body must not contain as a problem.
+    /// Returns a problem with the form of the body.
     fn fault(&self, reason: &str, remedy: &str) -> Fault {
         Box::new(Problem {
             file: self.file.to_owned(),

@@ -134,7 +134,7 @@ pub(super) fn check_every(
         let reason = "a period of 0 would repeat the event forever at the same time";
         diagnostics.refuse(span, "at.every", reason, remedy);
     } else if every.is_none() && times.is_some_and(|times| times > 1) {
-        let reason = "times without every";
+        let reason = "times is given without every";
         diagnostics.refuse(item.span.clone(), "at.every", reason, remedy);
     }
 }

@@ -28,9 +28,9 @@ pub static EVENT: Section = Section {
         MOVE_FIELD,
         OUTAGE_FIELD,
         field("ramp", Kind::TableMap(&RAMP)).help("options to change in steps, by link name"),
-        field("every", Kind::Text).help("repetition period"),
+        field("every", Kind::Text).help("period after which the event repeats, such as 10s"),
         field("times", Kind::Number(1, 1_000_000_000))
-            .help("total number of repetitions; default: unlimited"),
+            .help("how often the event occurs, including the first time; default: unlimited"),
     ],
 };
 
@@ -83,8 +83,8 @@ pub static RAMP: Section = Section {
         )
         .help("the option to change"),
         field("from", Kind::Text).help("first value, such as 10mbit, 20ms or 1%"),
-        field("to", Kind::Text).help("last value"),
-        field("time", Kind::Text).help("duration"),
+        field("to", Kind::Text).help("last value, such as 1mbit, 50ms or 5%"),
+        field("time", Kind::Text).help("time from the first value to the last, such as 10s"),
         field("steps", Kind::Number(1, STEPS_MAX)).help("number of steps; default: 100"),
     ],
 };

@@ -78,7 +78,7 @@ pub static PATH: Section = Section {
     help: "Links crossed in sequence",
     options: false,
     fields: &[
-        field("name", Kind::Text).help("name"),
+        field("name", Kind::Text).help("name of the path"),
         field("via", Kind::Texts).help(
             "links in order; NAME.down crosses a link in direction down. The reverse direction \
              crosses them in reverse order",

@@ -299,7 +299,7 @@ impl Script {
             }
         };
         let Some(edge) = edge else {
-            return self.refuse("no such link".to_owned());
+            return self.refuse("no link between these nodes, or of this name".to_owned());
         };
         let share = loss(share).map_err(|reason| (self.line, reason))?;
         edge.up.loss = share;

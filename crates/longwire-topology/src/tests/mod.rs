@@ -210,13 +210,14 @@ fn directions_of_one_link_may_match_the_same_frames() {
 #[test]
 fn a_scenario_without_topology_is_refused() {
     let text = "[[at]]\ntime = \"1s\"\noff = [\"x\"]\n";
-    let problems = Topology::parse("call.toml", text, Path::new("")).expect_err("it is none");
+    let problems =
+        Topology::parse("call.toml", text, Path::new("")).expect_err("a scenario, not a topology");
     assert_eq!(problems.len(), 1, "{problems:?}");
     let said = problems[0].to_string();
     assert!(said.contains("it is a scenario"), "{said}");
     let remedy = "check network.toml --scenario call.toml";
     assert!(said.contains(remedy), "{said}");
-    let empty = Topology::parse("none.toml", "", Path::new("")).expect_err("there is nothing");
+    let empty = Topology::parse("none.toml", "", Path::new("")).expect_err("an empty file");
     assert!(!empty[0].reason.contains("scenario"), "{empty:?}");
 }
 
@@ -242,7 +243,7 @@ fn doubtful_values_of_a_change_give_a_warning_each_time() {
     let files = StartFiles::any();
     for _ in 0..2 {
         let change = topology.read_change(&body, &std::collections::HashMap::new(), &files);
-        let warnings = change.expect("it is right").warnings;
+        let warnings = change.expect("a valid change").warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         let reason = &warnings[0].reason;
         assert!(reason.contains("10Mbps is 80mbit"), "{reason}");
