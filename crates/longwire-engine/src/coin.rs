@@ -1,4 +1,4 @@
-//! Choices of frames: by a coin whose toss depends on the previous one, or every n-th.
+//! Selection of frames: by a correlated random process, or every n-th frame.
 
 use longwire_units::random::Stream;
 use longwire_units::{Correlation, Probability, parse_count};
@@ -80,7 +80,7 @@ pub(crate) struct EveryNth {
 }
 
 impl EveryNth {
-    /// Reads the parameters `every` and `offset`. The verb is that of a refusal.
+    /// Reads the parameters `every` and `offset`. `verb` is used in the error for `every=0`.
     pub fn read(arguments: &Arguments<'_>, verb: &str) -> Result<EveryNth, SpecError> {
         let every = arguments.read("every", parse_count)?;
         let offset = arguments.read("offset", parse_count)?;

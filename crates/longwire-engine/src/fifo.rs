@@ -1,8 +1,8 @@
 //! A FIFO that frees memory as it shrinks.
 //!
 //! `VecDeque` never shrinks on its own and doubles by copying all items, which takes milliseconds
-//! at a million frames. This FIFO grows and shrinks in small blocks. A short queue occupies one
-//! block and stays in cache, even if it was long before.
+//! at a million frames. This FIFO grows and shrinks in small blocks. A short queue fits in one
+//! block and stays in cache, even after it has been long.
 
 use alloc::collections::VecDeque;
 use core::mem;

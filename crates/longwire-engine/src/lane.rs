@@ -28,8 +28,8 @@ pub trait FrameAccess<T> {
 /// A lane's interface to its caller: frame access and per-frame events.
 pub trait LaneHost<T>: FrameAccess<T> {
     /// Returns the time until which the link stays unchanged, or `None` if [`LaneHost::offered`]
-    /// must be called for every frame. On arrival, an idle link decides frames that depart before
-    /// that time, without that call.
+    /// must be called for every frame. Frames that find the link idle and depart before that time
+    /// are decided on arrival, without a call of `offered`.
     #[inline]
     fn steady_until(&self) -> Option<Nanos> {
         None

@@ -139,7 +139,7 @@ impl Link {
     /// frame.
     ///
     /// An arrival before the latest one counts as simultaneous with it.
-    // Always inlined: in per-frame loops, a call would cost a seventh of the total.
+    // Always inlined: a call would take a seventh of the time of a per-frame loop.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, bytes: &[u8]) -> Verdict {
         match self.offer_plain(&frame, bytes) {
@@ -279,8 +279,8 @@ impl Link {
     }
 
     /// Like [`Link::poll`] for a link that does not change before `steady_until`: frames that
-    /// depart before then are decided when they are dequeued, which saves an event. A change must
-    /// not precede [`Link::changeable_from`].
+    /// depart before then are decided when they are dequeued, which saves an event per frame. A
+    /// change must not precede [`Link::changeable_from`].
     #[inline]
     pub(crate) fn poll_steady(
         &mut self,

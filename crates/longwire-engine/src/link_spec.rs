@@ -250,8 +250,8 @@ impl LinkSpec {
 }
 
 impl LinkConfig {
-    /// Returns the text of a part without a model: the effective queue limit, or the keyword for
-    /// "no model".
+    /// Returns the text of a part for which no model is specified: the effective queue limit, or
+    /// the keyword for "no model".
     pub(crate) fn effective(&self, part: &str, absent: &str) -> String {
         if part == models::QUEUE.name {
             return self.queue_limit().to_string();

@@ -48,7 +48,7 @@ struct Extras {
     duplication: Option<(Described<dyn DuplicationModel>, Stream)>,
     copy_delay_stream: Stream,
     reordering: Option<(Described<dyn ReorderingModel>, Stream)>,
-    /// Scratch memory for trial corruption.
+    /// Scratch copy of a frame, to test whether corruption and repair change it.
     scratch: Vec<u8>,
     /// Pending deliveries of the last frame, in reverse order.
     copies: Vec<Delivery>,

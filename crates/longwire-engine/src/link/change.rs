@@ -61,10 +61,10 @@ impl ChangeState {
 impl Link {
     /// Changes the link at `at`, between two events. The link must have been created by
     /// [`Link::new_changeable`] and [polled](Link::poll) for events before `at` until it returned
-    /// `None`. The change precedes events at `at`, except those caused by earlier offers and polls.
-    /// If the queue is replaced, `frames` provides the headers of queued frames, and [`Link::poll`]
-    /// returns the resulting drops. An `at` before the latest arrival, poll or change counts as
-    /// that time.
+    /// `None`. The change precedes events at `at`, except those that earlier offers and polls have
+    /// processed. If the queue is replaced, `frames` provides the headers of queued frames, and
+    /// [`Link::poll`] returns the resulting drops. An `at` before the latest arrival, poll or
+    /// change counts as that time.
     ///
     /// * **In transit.** Deliveries that were already returned stay valid. They must have been
     ///   [edited](Link::edit) before the change.
@@ -74,9 +74,9 @@ impl Link {
     ///   progress, so the frame is sent again from the start.
     /// * **Framing** applies to frames dequeued at or after `at`.
     /// * **Queue.** The new queue receives the queued frames in arrival order, as if all arrived at
-    ///   `at`. It drops frames that it rejects for its usual reason ([`DropReason::QueueFull`] for
-    ///   tail drop). Sojourn times start at the original arrivals. A derived limit is recomputed
-    ///   when rate or delay changes; a lower limit drops the newest frames.
+    ///   `at`. Frames that it rejects are dropped with its usual reason ([`DropReason::QueueFull`]
+    ///   for tail drop). Sojourn times start at the original arrivals. A derived limit is
+    ///   recomputed when rate or delay changes; a lower limit drops the newest frames.
     /// * **Models.** Replacements start at `at`: their schedules begin at `at`, and their random
     ///   streams derive from seed, link, purpose and change number. A queue discipline that is kept
     ///   retains its initial rate.

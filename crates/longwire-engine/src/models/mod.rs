@@ -91,8 +91,8 @@ pub struct Entry<M> {
 }
 
 impl<M> Entry<M> {
-    /// Creates a row: the model's name, a line about it with the formula's source, its parameters,
-    /// and its constructor.
+    /// Creates a row from the model's name, its one-line summary (with the source of the formula),
+    /// its parameters and its constructor.
     pub const fn new(
         name: &'static str,
         summary: &'static str,

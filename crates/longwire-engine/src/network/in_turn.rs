@@ -19,7 +19,7 @@ impl<T> Network<T> {
     }
 
     /// Detaches a link, which the caller then advances separately. Frames of the link that are
-    /// still in the network precede the caller's: while there are any, advance the link by
+    /// still in the network come before the caller's: until they have left, advance the link with
     /// [`Network::advance_held`], also before each [`Network::offer`].
     pub fn detach(&mut self, id: LinkId) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
@@ -30,7 +30,7 @@ impl<T> Network<T> {
     }
 
     /// Processes events up to a time for the frames of a detached link that are still in the
-    /// network. While there are any, call this before polling the link.
+    /// network. Until they have left, call this before polling the link.
     #[inline]
     pub fn advance_held(
         &mut self,

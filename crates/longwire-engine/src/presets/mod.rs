@@ -25,7 +25,7 @@ pub struct Preset {
     pub sources: &'static [&'static str],
     /// Values without a source.
     pub assumptions: &'static str,
-    /// Options for both directions, set before those of `up` or `down`.
+    /// Options for both directions; those in `up` or `down` follow them.
     both: &'static str,
     up: &'static str,
     down: &'static str,

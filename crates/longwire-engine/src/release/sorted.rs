@@ -60,7 +60,7 @@ impl<T> Sorted<T> {
         let late = self.late.peek().map(|next| next.place.release);
         match (current, late) {
             (Some(current), Some(late)) => Some(current.min(late)),
-            // Items in the wheel follow all of these.
+            // Items in the wheel are later than current and late ones.
             (near, other) => near.or(other).or(self.wheel.next_at()),
         }
     }

@@ -14,7 +14,7 @@ use crate::verdict::{DropReason, Verdict};
 
 impl Server {
     /// Makes the link changeable: frames cross the medium at departure, and tail drop counts the
-    /// frame in service, as when deciding on arrival.
+    /// frame in service towards the limit, as it does when deciding on arrival.
     pub fn make_changeable(&mut self) {
         self.changeable = true;
     }

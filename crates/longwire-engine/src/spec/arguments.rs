@@ -236,8 +236,8 @@ impl<'a> Arguments<'a> {
         text
     }
 
-    /// Returns `key=value,key=value` for those of these parameters that have a value or default,
-    /// each value as its unit prints it.
+    /// Returns `key=value,key=value` for the given parameters, except those without value and
+    /// default. Each value is printed by its unit.
     pub(crate) fn pairs(&self, keys: impl IntoIterator<Item = &'static str>) -> String {
         let pairs = keys.into_iter().filter_map(|key| {
             let word = self.word(key)?;

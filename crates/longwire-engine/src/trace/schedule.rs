@@ -204,10 +204,10 @@ impl OpportunitySchedule {
             } else {
                 u64::MAX
             },
-            // The last group is out of reach within representable time.
             group: 0,
             used: 0,
         };
+        // The last group's time is not representable after this start, so no opportunity is left.
         if place.lap == u64::MAX {
             place.group = self.groups.len() - 1;
         }

@@ -39,8 +39,8 @@ fn arrived(corrupt: &str, frame: &[u8]) -> Vec<u8> {
     arrived
 }
 
-/// Asserts that half of the frames have `bits` flipped bits, and that those in `range` are flipped
-/// equally often and others never.
+/// Asserts that half of the frames have `bits` flipped bits, that bits in `range` are flipped
+/// equally often, and that other bits never are.
 fn assert_spread(
     (what, corrupt): (&str, &str),
     frame: &[u8],

@@ -78,7 +78,7 @@ fn a_format_may_be_said() {
 
 #[test]
 fn pensieves_rates_hold_up_to_their_times() {
-    // A repeated time gives the second row's rate no duration.
+    // The third row repeats the second row's time, so its rate has no duration.
     let text = "10.5 99\n11 1\n11 7\n13 2\n";
     assert_eq!(
         stretches(&series(rates(text))),

@@ -25,7 +25,7 @@ struct Frame {
     bytes: Vec<u8>,
 }
 
-/// A host that records all events and frees nothing.
+/// A host that records all events and keeps all frames.
 #[derive(Default)]
 struct Notes {
     left: Vec<(Nanos, LinkId, Frame)>,

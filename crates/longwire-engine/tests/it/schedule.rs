@@ -13,8 +13,9 @@ fn due(schedule: &mut ReplaySchedule, stamps: &[u64]) -> Vec<u64> {
     due.map(Nanos::as_nanos).collect()
 }
 
-/// Paces, maximum gaps, time stamps, due times and the number of stamps set back. Gaps are cut in
-/// the trace's time, and a decreasing stamp keeps its position.
+/// Each row: pace, maximum gap, timestamps, due times, and the number of timestamps earlier than
+/// their predecessor. Gaps are clamped before scaling by the pace; a frame with an earlier
+/// timestamp is due with its predecessor.
 #[test]
 fn frames_are_due_at_their_pace() {
     let numbers = |text: &str| text.split(' ').map(|word| word.parse().unwrap()).collect();

@@ -21,7 +21,7 @@ fn delays(delay: &str, seed: u64) -> Vec<f64> {
     (0..).zip(&verdicts).map(delay).collect()
 }
 
-/// Seven possible delays: a bias would show in one of them.
+/// With seven possible delays, a bias would show in the count of one of them.
 #[test]
 fn a_narrow_uniform_delay_takes_every_value_alike() {
     let delays = delays("uniform:min=1ns,max=7ns", 1);

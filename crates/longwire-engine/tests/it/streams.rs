@@ -119,7 +119,7 @@ fn entry_loss_does_not_change_what_the_medium_draws() {
     }
 }
 
-/// A postponed release equals that of a delivered frame.
+/// A release is postponed only to that of a delivered frame, never to that of a lost one.
 #[test]
 fn a_lost_frame_raises_nobody() {
     let line = "delay=uniform:0ms,20ms loss=50%";

@@ -126,7 +126,7 @@ struct Flow {
     active: bool,
 }
 
-// Section 5.4 asks for a small memory footprint.
+// RFC 8290, section 5.4, recommends little memory per queue.
 const _: () = assert!(size_of::<Flow>() <= 64);
 
 /// A list of queues in round-robin order.

@@ -278,7 +278,7 @@ impl Red {
         }
     }
 
-    /// Returns the number of the next `due` ticks at which the average is at least `low`. Without
+    /// Returns how many of the next `due` ticks find the average at `low` or above. Without
     /// arrivals, the average only falls.
     fn ticks_until_below(&self, low: f64, due: u64) -> u64 {
         let (mut found, mut end) = (0, due);

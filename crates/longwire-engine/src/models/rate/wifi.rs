@@ -40,7 +40,7 @@ pub(super) const ENTRY: Entry<Rate> = Entry::new(
     build,
 );
 
-/// Length of a full frame in bytes, reserved before closing an aggregate.
+/// Length of a full frame in bytes; an aggregate is closed once less room is left.
 const FRAME: u64 = 1514;
 
 fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {

@@ -5,7 +5,7 @@ use longwire_engine::spec::{ModelInfo, Param, Unit};
 use longwire_engine::{DropReason, FrameContext, Hook, LinkSpec, Loader, Nanos, Plugin, TakePiece};
 use longwire_units::random::Stream;
 
-/// Choices read from bytes, then from zeros.
+/// Choices read from bytes; after the last byte, all choices are zero.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {

@@ -1,4 +1,5 @@
-//! Distribution functions, computed by methods other than the engine's to detect mistakes.
+//! Distribution functions, computed by methods other than the engine's, so that a mistake in one
+//! shows.
 
 /// Standard normal distribution function: Marsaglia's series (2004), accurate to 1e-15 within 7
 /// standard deviations.

@@ -65,7 +65,8 @@ pub(super) struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// Reads the parameters. The model's text includes those in `own` even at their defaults.
+    /// Reads the parameters. The model's text includes the parameters in `own` even at their
+    /// defaults.
     pub fn new(arguments: &'a Arguments<'a>, own: &[&str]) -> Result<Sampler<'a>, SpecError> {
         let (min, max) = (arguments.required(MIN.name)?, arguments.required(MAX.name)?);
         if min > max {
