@@ -131,7 +131,7 @@ impl Decimal {
         if self.whole == 0 && self.fraction == 0 {
             return Ok(0);
         }
-        // Larger powers are out of range for any non-zero number with this many digits.
+        // A larger power is out of range for any non-zero number within the digit limits.
         let exponent = exponent.parse().unwrap_or(u32::MAX);
         if self.decimals > exponent {
             return Err(Unfit::TooFine);

@@ -49,7 +49,7 @@ pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         0.0 => "0%".to_owned(),
-        // Less than one frame in 10^8.
+        // A share below one in 10^8.
         p if p < 1e-6 => "less than 0.000001%".to_owned(),
         // Two significant digits.
         p if p < 0.01 => format!("{p:.0$}%", (1.0 - libm::floor(libm::log10(p))) as usize),
