@@ -52,7 +52,7 @@ impl Ends {
         (key, from <= to)
     }
 
-    /// Returns a key for this direction.
+    /// Returns the key for the packet's direction.
     #[inline]
     pub fn there(&self) -> u64 {
         absorb(absorb(self.source, self.destination), self.protocol)

@@ -49,7 +49,7 @@ struct Shift {
     step: u32,
 }
 
-/// Number of low bits that are shifted unless a network is given.
+/// Number of low bits that a shift changes unless a network is given.
 const MOVING_BITS: u32 = 24;
 
 /// Unused bits below an IPv4 address.

@@ -10,7 +10,7 @@ use crate::header::{
 };
 
 /// Rewrites the addresses that follow the source and destination addresses. `changes` contains the
-/// changes of these two. Returns the change of the pseudo-header.
+/// changes already made to those two. Returns the change of the pseudo-header.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],

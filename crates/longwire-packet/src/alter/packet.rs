@@ -107,7 +107,8 @@ impl Rewriting<'_> {
     ) -> Change {
         let (version, source_at, destination_at) =
             (ip.version, ip.source_at(), ip.destination_at());
-        // Where the group address is, if the frame's destination derives from it.
+        // Offset of the Ethernet destination if it derives from the IP group and so changes with
+        // it.
         let is_own_group =
             |mac: &[u8]| mac[0] & 1 == 1 && group_mac(frame, ip).is_some_and(|own| own == mac);
         let group_at = mac_at.filter(|at| frame.get(*at..at + 6).is_some_and(is_own_group));

@@ -13,7 +13,8 @@ use longwire_units::Nanos;
 /// Maximum rows per lookup. At 50 % load, runs of even half this length do not occur by chance.
 const PROBES_MAX: usize = 128;
 
-/// Rows checked for aged stations per new station: while the table has free space, and when full.
+/// Rows checked for aged stations when a station is learned: while the table has free space, and
+/// when it is full.
 const SWEEP: usize = 4;
 const SWEEP_FULL: usize = 64;
 

@@ -8,7 +8,7 @@ use super::matcher::Matcher;
 use super::shape::Shape;
 use super::table::hash;
 
-/// Maximum number of comparisons per analysis, which take a few seconds.
+/// Maximum number of comparisons per analysis; this many take a few seconds.
 const WORK_MAX: u64 = 50_000_000;
 
 /// A rule that can never match.
@@ -44,7 +44,8 @@ pub struct Overlap {
 pub struct Overlaps {
     /// Sorted by the place of the winner, then of the loser.
     pub pairs: Vec<Overlap>,
-    /// Whether all overlaps were found, within `limit` and the work limit.
+    /// Whether all overlaps were found: neither `limit` nor the maximum number of comparisons was
+    /// reached.
     pub complete: bool,
     /// Number of rules with filters, which are not analysed.
     pub unjudged: usize,

@@ -228,7 +228,7 @@ impl<T: Copy> Classifier<T> {
             let Some(rule) = self.first_of_chain(entry, key, frame, wire_len) else {
                 continue;
             };
-            // Reads places only if several shapes compete.
+            // A rule's place matters only if several shapes may match.
             if best.is_none() && visits.peek().is_none_or(|(next, _)| shape.worst < *next) {
                 return self.classified(Some(rule));
             }

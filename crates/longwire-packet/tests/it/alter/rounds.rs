@@ -119,7 +119,7 @@ fn rtp_streams_continue() {
     }
 }
 
-/// Datagrams that resemble RTP only for a packet or two, or whose numbers jump, are not RTP.
+/// Datagrams are not RTP if only one or two resemble it, or if their sequence numbers jump.
 #[test]
 fn datagrams_without_rtp_are_unchanged() {
     let mut alterations = Alterations::new(options("loop-renumber"));

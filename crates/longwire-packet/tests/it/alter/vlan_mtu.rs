@@ -68,7 +68,8 @@ fn long_frames_are_fragmented() {
     assert_eq!(count(&alterations, "mtu_fragmented"), 1);
     let (fits, _) = fitted(1_428, "fragment", &frame);
     assert_eq!(fits, [frame]);
-    // Don't Fragment, and IPv6, which routers do not fragment.
+    // Dropped: IPv4 with Don't Fragment, IPv6, which routers do not fragment, and a frame without
+    // IP.
     let fragment = 0x4000;
     let kept_whole = Ipv4 { fragment, ..PLAIN4 };
     let segment = transport(6, 17, (1, 2), 0, &[7; 1_400]);

@@ -170,7 +170,7 @@ fn compare(
     assert!(some > least, "{some} filters tell frames apart");
 }
 
-/// In tagged frames, tcpdump only finds packets if the filter mentions the tags.
+/// In tagged frames, tcpdump finds packets only if the filter tests for the tags.
 #[test]
 fn tcpdump_matches_the_same_tagged_frames() {
     let once = frames(1);
