@@ -136,8 +136,8 @@ impl Topology {
             let more = count_of((unreachable.len() - UNREACHABLE_MAX) as u64, "more rule");
             doubts.push(format!("{more} can never match"));
         }
-        // Ignore pairs on one link: its directions may match the same frames, for example between
-        // hosts in one subnet.
+        // Ignore pairs of rules of one link: both directions may match the same frames, for example
+        // between hosts in one subnet.
         let class = |rule: RuleId| self.rules[rule.0 as usize].target.class;
         let mut overlaps = classifier.overlaps(OVERLAPS_MAX + self.rules.len().min(COMPARED_MAX));
         overlaps

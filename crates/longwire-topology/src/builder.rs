@@ -136,7 +136,7 @@ impl Builder<'_> {
         self.add_rules(class, &link.matches, shared, at, "link.match")
     }
 
-    /// Sends all frames from a port in direction up of the last link, and makes that link one-way.
+    /// Sends all frames from a port up the last link, and makes that link one-way.
     pub fn one_way_from(&mut self, port: PortIndex) {
         let Some(link) = self.topology.links.last_mut() else {
             return;
@@ -151,7 +151,7 @@ impl Builder<'_> {
         self.used[self.topology.links.len() - 1] = true;
     }
 
-    /// Registers the name of a link or path. Links and paths share one namespace, because a
+    /// Registers the name of a link or path. Names are unique among links and paths, because a
     /// scenario may refer to either.
     pub fn add_name(
         &mut self,

@@ -337,7 +337,7 @@ impl Placement<'_> {
     }
 
     /// Assigns the links that a rule's frames cross, before and after moves. On conflict, returns
-    /// the link and its other host.
+    /// the link and the host to which it is already assigned.
     fn place(
         &mut self,
         rule: &RulePlan,

@@ -177,8 +177,8 @@ impl Topology {
         let used = scenario.map(|_| builder.used.clone());
         builder.topology.timeline = events::read(file, &mut builder);
         if let (Some(scenario), Some(used)) = (scenario, used) {
-            // Links used only by the replaced scenario count as unused, so restore the previous
-            // state.
+            // Restore the state before the scenario: links that only the replaced scenario uses
+            // count as unused.
             builder.used = used;
             builder.topology.replaced = builder.topology.timeline.events.len();
             builder.topology.timeline = events::read_scenario(scenario, &mut builder);

@@ -154,7 +154,7 @@ pub(super) fn shared_options(
     (up, down)
 }
 
-/// Returns the position of a link's matchers, or of its name.
+/// Returns the position of a link's matchers or, without matchers, of its name.
 fn match_place(item: &Placed<&Table<'_>>) -> Place {
     let written = tree::texts(item.value, "match");
     let name = tree::text(item.value, "name").map(|name| name.span);
@@ -180,7 +180,8 @@ pub(super) fn matches(table: &Table<'_>) -> Matches {
     }
 }
 
-/// If there are two ports, a single link and no rules, makes all frames cross the link.
+/// Makes all frames cross the link if it is the only one, between two ports, without paths, rules
+/// or `unmatched`.
 pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     let ([left, right], [link]) = (
         builder.topology.ports.as_slice(),
@@ -202,7 +203,7 @@ pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     builder.used[0] = true;
 }
 
-/// Returns one instance per link; `None` if their number cannot be determined.
+/// Returns the placeholder values of each link; `None` if the number of links cannot be determined.
 fn instances(
     item: &Placed<&Table<'_>>,
     builder: &mut Builder,

@@ -18,7 +18,7 @@ pub struct Ramp {
     pub steps: u64,
     /// First and last value, as written.
     pub ends: [String; 2],
-    /// First and last value in bit/s, nanoseconds or billionths.
+    /// First and last value in bit/s, nanoseconds or billionths of a probability.
     values: [u64; 2],
 }
 

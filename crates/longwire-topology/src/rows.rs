@@ -24,8 +24,8 @@ enum Column {
     Option(&'static str, usize),
 }
 
-/// Prefixes of options, for both directions or for one. The empty one comes last, because it fits
-/// all names.
+/// Prefixes of options, for both directions or for one. The empty prefix is last, because every
+/// name starts with it.
 const PREFIXES: [&str; 3] = ["up-", "down-", ""];
 
 /// Columns other than options.

@@ -146,7 +146,7 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
     }
 }
 
-/// Maximum length of names and strings in JSON, in bytes. Limited because problems quote them.
+/// Maximum length of names and strings in JSON, in bytes. Bounded, because problems quote them.
 const NAME_MAX: usize = 4 << 10;
 const TEXT_MAX: usize = 1 << 20;
 

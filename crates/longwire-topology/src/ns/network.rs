@@ -67,7 +67,7 @@ impl Network {
     }
 
     /// Searches breadth-first from a vertex; ties are broken by script order. Returns, for each
-    /// reachable vertex, the previous vertex and the link from it.
+    /// reachable vertex, the link by which it is reached and the vertex before it.
     pub fn shortest_paths(&self, from: usize) -> Vec<Option<(usize, usize)>> {
         let mut neighbours: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (index, edge) in self.edges.iter().enumerate() {
