@@ -107,7 +107,7 @@ impl ArrivalModel for RampModel {
 #[derive(Clone, Debug)]
 struct RampArrivals {
     load: Load,
-    /// A saturated wire with this rate: a frame is due when the previous one departs.
+    /// A saturated wire whose rate follows the ramp: a frame is due when the previous one departs.
     wire: Option<Rate>,
     next: Nanos,
 }

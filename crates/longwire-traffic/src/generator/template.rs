@@ -26,7 +26,7 @@ pub(super) struct Template {
     /// Checksum over the constant part of the transport header, including the pseudo-header's
     /// protocol.
     transport_sum: u64,
-    /// Checksums of payload prefixes without the probe, indexed by number of words.
+    /// One's complement sums of payload prefixes, excluding the probe, indexed by number of words.
     payload_sums: Vec<u32>,
 }
 

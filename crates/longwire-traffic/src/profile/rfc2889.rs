@@ -265,7 +265,7 @@ impl Rfc2889 {
         };
         let learning = tester.trial(&trial(rate, from, "learning"))?;
         let to = Headers {
-            // Use a learned address as source, because it needs no further entry.
+            // Use an address from the test as source, so that the switch learns no further address.
             sources: Some((first, 1)),
             destinations: Some((first, addresses)),
             ..Headers::default()

@@ -39,7 +39,7 @@ fn emulated(rate: &str, queue: &str, framing: &str) -> Emulated {
     }
 }
 
-/// One of several concurrent streams.
+/// State of one of several concurrent streams.
 struct Sender {
     sizes: Arc<dyn SizeModel>,
     arrivals: Box<dyn Arrivals>,

@@ -125,8 +125,8 @@ mod tests {
                 5e9 + noise(number) + due as f64 * slope / 1e6
             })
             .unwrap_or_default();
-            // The bound is 0.1 ppm, plus 10^-5 of the slope: a steep slope masks most frames of an
-            // interval.
+            // The bound is 0.1 ppm plus 10^-5 of the slope: with a steep slope, only frames near
+            // one end of an interval can be its earliest.
             let bound = 0.1 + slope.abs() / 1e5;
             assert!((drift.ppm - slope).abs() < bound, "{slope}: {drift:?}");
             assert!(drift.low_ppm <= drift.ppm && drift.ppm <= drift.high_ppm);

@@ -11,7 +11,7 @@ use super::timing::Jitter;
 /// Matches arrivals with sent frames.
 ///
 /// The sender logs a frame before sending it. Arrivals are buffered, and looked up only after
-/// reading the log, so that no lookup is too early.
+/// reading the log, so that the log already contains their frames.
 pub(super) struct LiveComparison {
     sent: SentFrames,
     /// Digest, length and time of the arrivals that have not been looked up.

@@ -17,7 +17,7 @@ const WINDOW: usize = 1 << 18;
 /// Maximum number of frames in the window after the last arrival.
 const AHEAD: u64 = 1 << 17;
 
-/// Maximum number of unmatched frames that are considered as changed frames.
+/// Maximum number of unmatched frames that may be paired with missing frames as changed.
 const UNKNOWN_MAX: usize = 1024;
 
 /// Maximum number of steps along a chain; only identical frames cause long chains.
@@ -45,7 +45,7 @@ enum State {
 struct Slot {
     expected: Expected,
     state: State,
-    /// Neighbours of the slot in its chain.
+    /// Previous and next slot in the chain.
     prev: u32,
     next: u32,
 }
@@ -77,7 +77,7 @@ pub(super) struct Matching {
     end: u64,
     /// Position after the last in-order arrival.
     frontier: u64,
-    /// Whether frames before the frontier were evicted, so that no gap may span them.
+    /// Whether frames before the frontier were evicted; a gap that spans them is not measured.
     has_gap: bool,
     /// Counters, without the missing frames in the window.
     counts: TraceReport,

@@ -29,7 +29,8 @@ impl ScheduleComparison {
         let (first_due, first_offset) = *self.origin.get_or_insert((due, offset));
         let offset = offset.wrapping_sub(first_offset);
         self.offset.record(offset);
-        // Frames due before the first arrival are not part of the fit.
+        // A frame due before the first one has no time since the start of the schedule, so the fit
+        // excludes it.
         if let Some(since) = due.checked_sub(first_due) {
             self.drift.record(since, offset);
         }

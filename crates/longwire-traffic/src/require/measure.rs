@@ -21,7 +21,8 @@ pub(super) enum Measure {
     Drops(Option<DropReason>),
     /// A link counter.
     Counter(&'static Counter),
-    /// Machine pauses or process stops: the kind, whether it is a time, and a statistic.
+    /// A statistic over machine pauses or process stops: their accessor, whether the statistic is a
+    /// time, and its value.
     Standstill(fn(&RunReport) -> &Pauses, bool, fn(&Pauses) -> f64),
 }
 

@@ -122,7 +122,7 @@ pub fn udp_flow(path: Path<'_>, flow: UdpFlow) -> Result<Datagrams, TrafficError
     Ok(Datagrams { sent, ..counted })
 }
 
-/// Returns `count` sockets with different source ports, including this one.
+/// Returns `count` sockets with different source ports; the first is a clone of `socket`.
 fn with_others(socket: &UdpSocket, count: u32) -> Result<Vec<UdpSocket>, TrafficError> {
     let open = || -> io::Result<UdpSocket> {
         let another = UdpSocket::bind((socket.local_addr()?.ip(), 0))?;

@@ -102,7 +102,7 @@ fn frames_of_a_trace_arrive_at_the_port() {
     sent.insert(203, late);
     sent.remove(200);
     sent.remove(100);
-    // Never send more frames than the ring holds, no matter how busy the machine is.
+    // Never send more frames than the ring holds, so that none is lost on a busy machine.
     let (mut port, mut gone) = (wire.port(), 0);
     for part in sent.chunks(2_000) {
         send(&mut port, part);

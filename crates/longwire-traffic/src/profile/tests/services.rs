@@ -116,7 +116,7 @@ fn services_that_exceed_the_link_fail_together() {
     }
 }
 
-/// A colour-aware policer drops only frames marked as excess.
+/// A colour-aware policer drops excess frames and passes committed ones.
 #[test]
 fn marked_excess_is_a_separate_stream() {
     let mut test = service("50mbit", Some("20mbit"));
