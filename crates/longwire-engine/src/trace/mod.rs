@@ -66,9 +66,10 @@ pub fn read_delays(arguments: &Arguments<'_>, for_ramps: bool) -> Result<Series,
     let series = match read(arguments, Quantity::Delay, for_ramps)? {
         Contents::Series(series, _) => Ok(series),
         Contents::Trains(trains) => trains.base_delays(),
-        Contents::Schedule(_) | Contents::Patterns(..) => {
-            Err("contains delivery opportunities, not values over time".to_owned())
-        }
+        Contents::Schedule(_) | Contents::Patterns(..) => Err(
+            "contains delivery opportunities, not values over time; use it as a rate trace"
+                .to_owned(),
+        ),
     };
     series.map_err(|message| arguments.file_error(FILE.name, message))
 }

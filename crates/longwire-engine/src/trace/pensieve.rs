@@ -38,7 +38,7 @@ impl PensieveReader {
             return Ok(());
         };
         if time < last {
-            return Err("time is before the previous line's".to_string());
+            return Err("time is before the previous line's; sort the lines".to_string());
         }
         if time > last {
             self.rows.push(last, rate)?;

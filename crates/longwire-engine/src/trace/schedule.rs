@@ -58,7 +58,7 @@ impl ScheduleReader {
             Some(last) if milli < last.milli => {
                 let last = last.milli;
                 return Err(format!(
-                    "{milli} ms is before the previous line's {last} ms"
+                    "{milli} ms is before the previous line's {last} ms; sort the lines"
                 ));
             }
             Some(last) if milli == last.milli && last.count < u32::MAX => last.count += 1,

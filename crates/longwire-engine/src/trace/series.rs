@@ -198,7 +198,7 @@ impl SeriesBuilder {
         if self.starts.is_empty() {
             self.origin = time;
         } else if time < self.origin + self.last {
-            return Err("time is before the previous row's".to_string());
+            return Err("time is before the previous row's; sort the rows".to_string());
         }
         let start = time - self.origin;
         if start > self.last {

@@ -51,11 +51,11 @@ impl TrainsReader {
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         let mut numbers = text.split_whitespace().map(milliseconds);
         let (Some(time), Some(base_delay)) = (numbers.next(), numbers.next()) else {
-            return Err("not time, base delay and opportunities in milliseconds".to_string());
+            return Err("expected time, base delay and opportunities in milliseconds".to_string());
         };
         let (time, base_delay) = (time?, base_delay?);
         if self.trains.last().is_some_and(|last| time < last.time) {
-            return Err("time is before the previous line's".to_string());
+            return Err("time is before the previous line's; sort the lines".to_string());
         }
         if u64::from(base_delay) > DELAY_MILLIS_MAX {
             return Err(format!("a base delay of {base_delay} ms is above 24h"));
@@ -66,13 +66,13 @@ impl TrainsReader {
             let before = self.opportunities[first..].last();
             if before.is_some_and(|before| opportunity < *before) {
                 return Err(format!(
-                    "opportunity {opportunity} is before its predecessor"
+                    "opportunity {opportunity} is before its predecessor; sort the opportunities"
                 ));
             }
             self.opportunities.push(opportunity);
         }
         if self.opportunities.len() == first {
-            return Err("no opportunity after the base delay".to_string());
+            return Err("no opportunity after the base delay; add one".to_string());
         }
         self.trains.push(Train {
             time,

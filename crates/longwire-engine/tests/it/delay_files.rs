@@ -162,8 +162,8 @@ fn wrong_lines_are_refused_with_their_number() {
         samples:file=x                   | 1/nan              | line 2: delay: 'nan' is not a number
         samples:file=x                   | 25h                | line 1: delay: '25h' is too large; the maximum is 24h
         samples:file=x                   |                    | no delays
-        cdf:file=x                       | 1 0/3 0.5/2 1/     | line 3: delay is below the previous point's
-        cdf:file=x                       | 1 0.5/2 0.4        | line 2: probability is below the previous point's
+        cdf:file=x                       | 1 0/3 0.5/2 1/     | line 3: delay is below the previous point's; sort the points
+        cdf:file=x                       | 1 0.5/2 0.4        | line 2: probability is below the previous point's; sort the points
         cdf:file=x                       | 1 0/2 0.9          | the last probability is 0.9; it must be 1
         cdf:file=x                       | 1 0/2              | line 2: 1 fields; write a delay and a probability
         cdf:file=x                       | 1 1.5              | line 1: probability: '1.5' is too large; the maximum is 100%

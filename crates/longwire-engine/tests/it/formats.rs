@@ -89,7 +89,7 @@ fn pensieves_rates_hold_up_to_their_times() {
         "
         0 1/ | fewer than two lines with different times
         1 1/1 2/ | fewer than two lines with different times
-        0 1/2 2/1 3/ | line 3: time is before the previous line's
+        0 1/2 2/1 3/ | line 3: time is before the previous line's; sort the lines
         0 1/1 x/ | line 2: rate: 'x' is not a number
         0 1/1 -2/ | line 2: rate: '-2' is negative
         0 1/1/ | line 2: expected two numbers: seconds and Mbit/s
@@ -124,9 +124,9 @@ fn cellreplays_trains_hold_base_delays() {
         "
         0 20 0/1 20 0/ | fewer than 3 lines
         5 20 0/5 20 0/5 20 0/ | all lines have the same time
-        0 20 0/2 20 0/1 20 0/ | line 3: time is before the previous line's
-        0 20 0/2 20 5 4/ | line 2: opportunity 4 is before its predecessor
-        0 20 0/2 20/ | line 2: no opportunity after the base delay
+        0 20 0/2 20 0/1 20 0/ | line 3: time is before the previous line's; sort the lines
+        0 20 0/2 20 5 4/ | line 2: opportunity 4 is before its predecessor; sort the opportunities
+        0 20 0/2 20/ | line 2: no opportunity after the base delay; add one
         0 20 0/2 x 0/ | line 2: 'x' is not a whole number of milliseconds below 2^32
         0 20 0/2 86400001 0/ | line 2: a base delay of 86400001 ms is above 24h
         ",

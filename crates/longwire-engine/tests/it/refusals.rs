@@ -183,7 +183,7 @@ fn faults_of_lists_name_the_item() {
         "
         delay | steps:at=10s/5ms              | steps: at: '10s/5ms': the first time must be 0s
         delay | steps:at=0s/5ms;1s            | steps: at: '1s': expected TIME/DELAY; for example: 10s/50ms
-        delay | steps:at=0s/5ms;9s/1ms;8s/2ms | steps: at: '8s/2ms': time is before the previous step's
+        delay | steps:at=0s/5ms;9s/1ms;8s/2ms | steps: at: '8s/2ms': time is before the previous step's; sort the steps
         delay | steps:at=0s/5ms;1s/5          | steps: at: '1s/5': '5' has no unit: 5ms or 5s
         delay | steps:at=0s/5ms,end=stop      | steps: end=stop needs at least two steps; a single step has no end
         delay | steps:at=0s/20ms;10s/50ms;10s/60ms | …'10s/60ms': same time as the previous step
@@ -193,9 +193,9 @@ fn faults_of_lists_name_the_item() {
         loss  | list:packets=0                | list: packets: the first frame is number 1
         loss  | list:packets=3;x              | list: packets: 'x' is not a number or a range such as 9-12
         loss  | list:packets=3;               | list: packets: '' is not a number or a range such as 9-12
-        loss  | list:packets=9-7              | list: packets: range '9-7' is reversed
+        loss  | list:packets=9-7              | list: packets: range '9-7' is reversed; write the lower number first
         loss  | list:packets=1-2-3            | list: packets: '1-2-3' is not a number or a range such as 9-12
-        loss  | outage:period=1s,duration=2s  | outage: duration=2s is above period=1s
+        loss  | outage:period=1s,duration=2s  | outage: duration=2s is above period=1s; shorten it
         loss  | outage:period=0,duration=0    | outage: period=0; the minimum is 1ns
         loss  | outages:schedule=5s           | outages: schedule: '5s' is not START/DURATION; for example: 10s/500ms
         loss  | outages:schedule=5s/2s;6s/1s  | outages: schedule: '6s/1s' overlaps the previous outage

@@ -95,7 +95,7 @@ fn errors_are_reported_with_their_line() {
     // A slash ends a line of the file.
     for [text, message] in rows(
         "
-        time,rate_mbps/1,5/0,6/ | line 3: time is before the previous row's
+        time,rate_mbps/1,5/0,6/ | line 3: time is before the previous row's; sort the rows
         time,rate_mbps/0,-5/ | line 2: rate: '-5' is negative
         time,rate_mbps/0,nan/ | line 2: rate: 'nan' is not a number
         time,rate_mbps/0,inf/ | line 2: rate: 'inf' is not a number

@@ -47,7 +47,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Box<dyn ArrivalModel>, SpecError> 
         return Err(arguments.invalid("time is below the minimum of 1us"));
     }
     if ramp.from == Probability::ZERO && ramp.to == Probability::ZERO {
-        return Err(arguments.invalid("from=0% and to=0% would send nothing"));
+        return Err(arguments.invalid("from=0% and to=0% would send nothing; raise one"));
     }
     Ok(Box::new(ramp))
 }

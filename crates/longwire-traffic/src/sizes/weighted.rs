@@ -152,7 +152,7 @@ impl Weighted {
             upto.push((size, total));
         }
         if total == 0 {
-            return refuse("no size has a weight above 0".into());
+            return refuse("no size has a weight above 0; raise one".into());
         }
         let mut weighted = Weighted {
             head: head.to_owned(),

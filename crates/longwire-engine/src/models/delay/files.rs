@@ -141,10 +141,10 @@ fn read_point(line: &str, scale: Option<u64>, points: &mut Vec<(u64, u64)>) -> R
     let point = (Quantity::Delay.read(delay, scale)?, steps);
     if let Some(above) = points.last() {
         if point.0 < above.0 {
-            return Err("delay is below the previous point's".to_string());
+            return Err("delay is below the previous point's; sort the points".to_string());
         }
         if point.1 < above.1 {
-            return Err("probability is below the previous point's".to_string());
+            return Err("probability is below the previous point's; sort the points".to_string());
         }
     }
     if points.len() == VALUES_MAX {

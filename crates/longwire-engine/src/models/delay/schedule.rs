@@ -139,7 +139,7 @@ fn build_steps(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, S
         }
         builder
             .push(time.as_nanos(), delay.as_nanos())
-            .map_err(|_| refuse(step, "time is before the previous step's"))?;
+            .map_err(|_| refuse(step, "time is before the previous step's; sort the steps"))?;
     }
     let series = builder.finish();
     let series = series.map_err(|message| arguments.invalid(format!("at: {message}")))?;

@@ -67,7 +67,9 @@ fn read_ranges(text: &str) -> Result<Vec<(u64, u64)>, String> {
         };
         let range = (number(first)?, number(last)?);
         if range.0 > range.1 {
-            return Err(format!("range '{item}' is reversed"));
+            return Err(format!(
+                "range '{item}' is reversed; write the lower number first"
+            ));
         }
         ranges.push(range);
     }

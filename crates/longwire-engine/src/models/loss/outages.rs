@@ -28,7 +28,7 @@ fn build_outage(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
         return Err(arguments.invalid("period=0; the minimum is 1ns"));
     }
     if duration > period {
-        let message = format!("duration={duration} is above period={period}");
+        let message = format!("duration={duration} is above period={period}; shorten it");
         return Err(arguments.invalid(message));
     }
     let outages = vec![(0, duration.as_nanos())];

@@ -91,7 +91,9 @@ fn read_steps(text: &str) -> Result<Vec<Step>, String> {
         match steps.last() {
             None if time > 0 => return Err("the first step must be at 0s".into()),
             Some(last) if time <= last.time => {
-                return Err(format!("'{item}' is not after the previous step"));
+                return Err(format!(
+                    "'{item}' is not after the previous step; sort the steps, one for each time"
+                ));
             }
             _ if steps.len() == STEPS_MAX => {
                 return Err(format!(

@@ -36,7 +36,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     }
     if guard >= slot {
         let (slot, guard) = (Nanos::from_nanos(slot), Nanos::from_nanos(guard));
-        let message = format!("guard={guard} leaves no time in slot={slot}");
+        let message = format!("guard={guard} leaves no time in slot={slot}; shorten it");
         return Err(arguments.invalid(message));
     }
     let text = format!(

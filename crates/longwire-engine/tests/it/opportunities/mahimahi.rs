@@ -52,7 +52,7 @@ fn a_frame_of_very_many_opportunities_is_delivered_at_once() {
 fn wrong_lines_are_refused_with_their_number() {
     for [text, message] in rows(
         "
-        1/5/4/      | line 3: 4 ms is before the previous line's 5 ms
+        1/5/4/      | line 3: 4 ms is before the previous line's 5 ms; sort the lines
         1//2/       | line 2: '' is not a whole number of milliseconds
         1.5/        | line 1: '1.5' is not a whole number of milliseconds
         -1/         | line 1: '-1' is not a whole number of milliseconds
