@@ -34,7 +34,8 @@ const FRAMES: u64 = 1_024;
 /// Interval between frames: 10 million frames/s.
 const GAP: u64 = 100;
 
-/// Typical parameter values. With the units' examples, every frame or none would be lost.
+/// Typical parameter values. With the example values of the units, every frame or none would be
+/// lost.
 const VALUES: [(&str, &str, &str); 14] = [
     ("normal", "stddev", "3ms"),
     ("pareto-normal", "stddev", "3ms"),
@@ -171,7 +172,7 @@ fn bench_models(criterion: &mut Criterion) {
     }
     table.print(|rows| {
         let plain = rows.first().map_or(0.0, |(_, nanos)| *nanos);
-        println!("\n| link of 64-byte frames | ns a frame | more than plain |");
+        println!("\n| link of 64-byte frames | ns/frame | more than a plain link |");
         println!("|---|---:|---:|");
         for (name, nanos) in rows {
             println!("| {name} | {nanos:.1} | {:+.1} |", nanos - plain);

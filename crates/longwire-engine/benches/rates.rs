@@ -147,7 +147,7 @@ fn bench_rates(criterion: &mut Criterion) {
         table.measure(criterion, name, FRAMES, || traffic.round());
     }
     table.print(|rows| {
-        println!("\n| rate, frames of 64 bytes | ns a frame |\n|---|---:|");
+        println!("\n| rate, frames of 64 bytes | ns/frame |\n|---|---:|");
         for (name, nanos) in rows {
             println!("| {name} | {nanos:.1} |");
         }

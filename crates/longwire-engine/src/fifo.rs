@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(line.len, oracle.len());
             assert!(line.iter().eq(&oracle));
         }
-        assert!(next > 20_000, "the line was hardly used");
+        assert!(next > 20_000, "the queue was hardly used");
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Link {
         mut change: LinkChange,
         frames: &impl FrameBytes,
     ) -> ReplacedParts {
-        debug_assert!(self.changing.is_some(), "a link that cannot be changed");
+        debug_assert!(self.changing.is_some(), "the link is not changeable");
         let Some(mut changing) = self.changing.take() else {
             return ReplacedParts::default();
         };

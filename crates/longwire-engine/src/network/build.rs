@@ -28,7 +28,7 @@ impl<T> Network<T> {
             passed_on: Sequence::default(),
         });
         let before = place(&mut self.nodes, id.0).replace(node);
-        assert!(before.is_none(), "a link in a link's place");
+        assert!(before.is_none(), "link number in use");
     }
 
     /// Adds a path under an unused number. Returns `false`, without effect, if `links` is
@@ -48,7 +48,7 @@ impl<T> Network<T> {
     pub(super) fn enter_path(&mut self, id: PathId, path: Path) {
         self.count_crossings(&path, 1);
         let before = place(&mut self.transit.paths, id.0).replace(path);
-        assert!(before.is_none(), "a path in a path's place");
+        assert!(before.is_none(), "path number in use");
     }
 
     /// Removes a path. Returns `false`, without effect, while frames are on it.

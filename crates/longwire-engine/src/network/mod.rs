@@ -123,7 +123,7 @@ pub struct Network<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
     transit: Transit<T>,
     /// Links by time of their next event. When a link's time changes, its stale entry stays and is
-    /// skipped later, which is rare and cheaper than a search.
+    /// skipped later: this is rare, and a search would cost more.
     agenda: ReleaseQueue<()>,
     /// Fragments of the last fragmented frame.
     fragments: Fragments,

@@ -236,7 +236,7 @@ impl<'a> Arguments<'a> {
         text
     }
 
-    /// Returns `key=value,key=value` for the given parameters, except those without value and
+    /// Returns `key=value,key=value` for the given parameters, except those without a value or
     /// default. Each value is printed by its unit.
     pub(crate) fn pairs(&self, keys: impl IntoIterator<Item = &'static str>) -> String {
         let pairs = keys.into_iter().filter_map(|key| {

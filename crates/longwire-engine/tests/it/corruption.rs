@@ -408,7 +408,7 @@ proptest! {
         longwire_packet::repair_checksums(&mut twice);
         prop_assert_eq!(&twice, &once);
         if flips.is_empty() && whole {
-            prop_assert_eq!(&once, &frame, "a right checksum stays");
+            prop_assert_eq!(&once, &frame, "a correct checksum stays");
         }
     }
 

@@ -48,7 +48,7 @@ fn check(model: &str, contents: &str, cdf: impl Fn(f64) -> f64, wanted: f64) {
     let distance = ks_distance(&mut thinned, cdf);
     assert!(distance < bound, "{model}: {distance} of {bound}");
     let (correlation, error) = autocorrelation(&delays);
-    assert!(error < 0.03, "{model}: {error} says nothing");
+    assert!(error < 0.03, "{model}: standard error {error}");
     assert!(
         (correlation - wanted).abs() < 3.1 * error,
         "{model}: {correlation}, not {wanted} within 3.1 times {error}"

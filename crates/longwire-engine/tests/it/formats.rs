@@ -136,7 +136,7 @@ fn cellreplays_trains_hold_base_delays() {
     }
 }
 
-/// The files of `netem_trace.rs` cover patterns that end.
+/// Covers only patterns without end; the files of `netem_trace.rs` cover the others.
 #[test]
 fn netem_traces_patterns_may_repeat_for_ever() {
     let text = r#"{"RepeatedBwPatternConfig":{"pattern":[

@@ -21,7 +21,8 @@ impl ManagedFifo {
         }
     }
 
-    /// Whether a frame of `len` bytes fits if `more` frames and bytes are added and `less` removed.
+    /// Whether a frame of `len` bytes fits after adding `more` (frames, bytes) to the queue and
+    /// removing `less`.
     #[inline]
     pub(crate) fn fits(&self, len: u32, more: (u64, u64), less: (u64, u64)) -> bool {
         let (Packets(packets), Bytes(bytes)) = self.line.occupancy();

@@ -145,7 +145,7 @@ mod tests {
             most = most.max(oracles.iter().map(VecDeque::len).sum());
         }
         let places: usize = pool.blocks.iter().map(Vec::len).sum();
-        assert_eq!(places, most, "a free place was not used again");
+        assert_eq!(places, most, "a free slot was not reused");
         assert!(most > 2 * BLOCK, "the pool was hardly used");
     }
 }

@@ -101,8 +101,8 @@ fn an_unused_slot_is_lost() {
 }
 
 /// 10,208 bits at 20.5 Gbit/s take 497.2 ns; the last 4.53 bits of this frame take 45 ns at the new
-/// rate and delay the next frame. A rate that ramps down to zero has sent half of its frame. 12,000
-/// bits at 1 bit/s continue at a new rate after 2.5 s.
+/// rate and delay the next frame. A rate that drops to zero after 4 ms has sent half of its frame.
+/// 12,000 bits at 1 bit/s continue at a new rate after 2.5 s.
 #[test]
 fn remaining_work_continues_after_a_change() {
     assert_outcomes(

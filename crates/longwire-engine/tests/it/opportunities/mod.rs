@@ -1,4 +1,4 @@
-//! Packet delivery opportunities, compared with plain simulations of mahimahi's and CellReplay's
+//! Packet delivery opportunities, compared with simple simulations of mahimahi's and CellReplay's
 //! queues.
 
 mod cellreplay;

@@ -89,8 +89,8 @@ fn tail_drop_keeps_its_buffer_full() {
     assert!(standing_queue_ms(&flows) > 100.0);
 }
 
-/// CoDel keeps the standing queue at or below its target (RFC 8289, section 3.2), here 5 ms, and
-/// the link stays utilised even with few flows.
+/// CoDel keeps the standing queue near its target of 5 ms (RFC 8289, section 3.2), and the link
+/// stays utilised even with few flows.
 #[test]
 fn codel_holds_the_standing_queue_near_its_target() {
     let flows = run("codel", &five_reno(0));

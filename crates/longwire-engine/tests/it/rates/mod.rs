@@ -1,4 +1,4 @@
-//! Rate models, compared with slow and plain accounting.
+//! Rate models, compared with slow but simple accounting.
 
 mod bucket;
 mod integral;

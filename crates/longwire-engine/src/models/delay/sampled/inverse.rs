@@ -108,11 +108,11 @@ const REST_BITS: u32 = 52 - PARTS_BITS;
 /// exponent and leading mantissa bits of a tail probability form the index, so a draw is one
 /// lookup.
 ///
-/// Within a part, the density is constant although the exact one varies by a few percent, far less
-/// than samples can reveal. Tests bound the error of the distribution function to 2·10^-5 (5·10^-4
-/// for the most skewed case, the Weibull distribution with shape 0.1), and the relative error of
-/// the tails to 10^-4. For comparison, the Kolmogorov-Smirnov test detects 2·10^-3 in a million
-/// samples.
+/// Within a part, the density is constant; the exact density varies by a few percent there, too
+/// little for samples to reveal. Tests bound the error of the distribution function to 2·10^-5
+/// (5·10^-4 for the most skewed case, the Weibull distribution with shape 0.1), and the relative
+/// error of the tails to 10^-4. For comparison, the Kolmogorov-Smirnov test detects 2·10^-3 in a
+/// million samples.
 #[derive(Clone, Debug)]
 pub(super) struct Octaves(Box<[f64]>);
 

@@ -1,4 +1,4 @@
-//! Independent implementations of the disciplines, plain and slow, each written from its paper.
+//! Independent implementations of the disciplines, simple and slow, each written from its paper.
 
 use longwire_engine::DropReason;
 use longwire_units::random::{Purpose, Stream};
