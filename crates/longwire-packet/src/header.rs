@@ -366,9 +366,9 @@ pub fn home_address(frame: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Returns the offset, within the options, of the last address in an uncompleted IPv4 source route
-/// (RFC 791, section 3.1). Returns `None` without such a route, and `Some(None)` if the route lacks
-/// the address.
+/// Returns the offset, within the options, of the last address in an IPv4 source route that is not
+/// yet completed (RFC 791, section 3.1). Returns `None` without such a route, and `Some(None)` if
+/// the route lacks the address.
 fn last_hop(options: &[u8]) -> Option<Option<usize>> {
     const LOOSE: u8 = 131;
     const STRICT: u8 = 137;

@@ -98,7 +98,7 @@ fn the_checksum_of_sctp_is_recomputed() {
     assert_eq!(after[34..38], [0x13, 0xc6, 0x13, 0xc6]);
     assert_eq!(after[26], 11);
     check(&after);
-    // The checksum of a datagram without its end is unknown.
+    // The checksum of a truncated datagram is unknown.
     let wanted = "truncated=keep map-port=5060=5062";
     let (_, alterations) = one(wanted, &frame[..60], frame.len());
     assert_eq!(count(&alterations, "checksums_unknown"), 1);
@@ -122,7 +122,7 @@ fn a_zero_checksum_of_udp_means_none() {
             assert!(holds(&frame));
         }
     }
-    assert!(zeros > 0, "the sum that is zero was among them");
+    assert!(zeros > 0, "no checksum was zero");
 }
 
 /// The inverse maps restore the frame.
