@@ -202,7 +202,7 @@ fn directions_of_one_link_may_match_the_same_frames() {
     let one = good(&link("x", "10.0.0.0/8"));
     assert_eq!(one.doubts(), Vec::<String>::new());
     let two = good(&(link("x", "10.0.0.0/8") + &link("y", "11.0.0.0/8"))).doubts();
-    assert!(!two.is_empty(), "they have frames in common");
+    assert!(!two.is_empty(), "both links match some frames");
     let apart = |doubt: &String| doubt.contains("of x.") && doubt.contains("of y.");
     assert!(two.iter().all(apart), "{two:?}");
 }
