@@ -163,7 +163,7 @@ pub(super) fn no_such_link(clause: &str, name: &str, names: &[&str]) -> String {
     format!("{clause}: no link named '{name}'; {known}")
 }
 
-/// Returns a similar name or, as "there `are` …", the existing links.
+/// Returns a similar name or, after "there `are`", the existing links.
 pub(super) fn known(name: &str, names: &[&str], are: &str) -> String {
     match suggest::closest(name, names.iter().copied()) {
         Some(close) => format!("did you mean '{close}'?"),

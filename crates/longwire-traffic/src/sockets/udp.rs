@@ -54,8 +54,7 @@ pub struct Datagrams {
     pub received: u64,
     /// Time from the first arrival to the last, in seconds.
     pub span_s: f64,
-    /// Arrivals per second in steady state: from the end of the first quarter of the sending time
-    /// to its end.
+    /// Arrivals per second in steady state, the last three quarters of the sending time.
     pub steady_per_second: f64,
 }
 

@@ -116,7 +116,8 @@ fn exponential_periods_keep_the_mean_rate() {
 fn pareto_periods_have_their_tail() {
     let model = "on-off:on=1ms,off=3ms,law=pareto,shape=1.5";
     let times = times(model, "250kpps", 60, 10_000_000, 11);
-    // Frames are 1 us apart; longer gaps are off periods, which last at least 3 ms / 3.
+    // Frames are 1 us apart; longer gaps are off periods, which last at least 1 ms, a third of
+    // their mean.
     let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
     let offs: Vec<u64> = gaps.filter(|gap| *gap > 500_000).collect();
     assert!(offs.len() > 8_000, "{}", offs.len());

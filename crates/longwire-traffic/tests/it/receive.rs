@@ -155,14 +155,14 @@ fn probes_measure_delay_and_loss_at_the_port() {
     while !receiving.ended() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(receiving.ended(), "it ends by itself when nothing comes");
+    assert!(receiving.ended(), "the receiver ends when no frame arrives");
     let report = receiving.stop();
     assert_eq!(report.streams.len(), 1);
     let stream = report.streams[0];
     assert_eq!((stream.stream, stream.sequence.received), (3, 490));
     assert_eq!((stream.sequence.lost, stream.sequence.reordered), (10, 0));
-    // A probe's send time is read before sending it, so its delay is positive, to the accuracy with
-    // which two clocks can be read simultaneously.
+    // A probe's send time is read before the probe is sent, so its delay is positive, to the
+    // accuracy with which two clocks can be read simultaneously.
     assert!(stream.delay_us.min > -5.0, "{stream:?}");
     assert!(stream.delay_us.p50 < 50_000.0, "{stream:?}");
 }
