@@ -1,7 +1,7 @@
 //! Directions of frames in a two-way capture: up (from the near side) or down (to the near side).
 //!
-//! A near address in the frame determines the direction. Otherwise (a sender without an address, ARP
-//! between other hosts, protocols without IP), the direction in which the source or destination
+//! A near address in the frame determines the direction. Otherwise (a sender without an address,
+//! ARP between other hosts, protocols without IP), the direction in which the source or destination
 //! station has sent before determines it, and finally a routable source address, which is far.
 
 use alloc::collections::BTreeMap;
