@@ -90,7 +90,7 @@ pub struct Outcome {
     pub reordered: u64,
     /// Reason why the rate could not be kept, if so.
     pub not_kept: Option<String>,
-    /// Upper bound on losses caused by the generator or receiver: frames sent late (and therefore in
+    /// Upper bound on losses caused by generator or receiver: frames sent late (and therefore in
     /// bursts), unsent frames of concurrent trials, and frames that the receiver could not examine.
     pub excusable: u64,
     /// Reason for `excusable`.

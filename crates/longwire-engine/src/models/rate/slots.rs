@@ -17,8 +17,8 @@ pub(super) const ENTRY: Entry<Rate> = Entry::new(
     &[
         Param::new("wait", Unit::Text("10ms..20ms")).help(
             "time to the next slot, from the end of the previous slot or, on an idle link, from \
-             the next arrival: 10ms, a range 10ms..20ms, or a delay distribution, with ; between its \
-             parameters and quoted for the shell: 'normal:mean=10ms;stddev=2ms'",
+             the next arrival: 10ms, a range 10ms..20ms, or a delay distribution, with ; between \
+             its parameters and quoted for the shell: 'normal:mean=10ms;stddev=2ms'",
         ),
         Param::new("packets", Unit::Packets).help("maximum packets per slot; default: unlimited"),
         Param::new("bytes", Unit::Size).help(
