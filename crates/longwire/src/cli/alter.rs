@@ -32,7 +32,8 @@ pub struct AlterArgs {
     #[arg(long)]
     pub strip_fcs: bool,
 
-    /// Correct all checksums, and zero IP lengths as captured at a sender with offloads
+    /// Correct all checksums, and fill in zero lengths of super-packets captured at a sender with
+    /// offloads
     #[arg(long)]
     pub fix_checksums: bool,
 

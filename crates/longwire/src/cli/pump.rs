@@ -35,7 +35,7 @@ pub struct PumpArgs {
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<StartAt>,
 
-    /// Maximum read-ahead per output
+    /// Maximum bytes of frames queued ahead of their send times, per output
     #[arg(long, value_name = "SIZE", default_value = "32mb")]
     pub read_ahead: Bytes,
 

@@ -31,7 +31,7 @@ pub struct ModelsArgs {
     /// Model, or kind of models, to show in detail
     pub name: Option<String>,
 
-    /// Write the Markdown pages of the documentation to DIR
+    /// Write the Markdown pages of the documentation to FOLDER
     #[arg(long, value_name = "FOLDER", conflicts_with = "name")]
     pub pages: Option<PathBuf>,
 }

@@ -93,7 +93,7 @@ pub struct JudgedArgs {
     #[arg(long, value_name = "TRACE")]
     pub against: Option<String>,
 
-    /// The sender's --speed, such as 2x; default: the trace's
+    /// The sender's --speed, such as 2x; default: 1x
     #[arg(long, value_name = "SPEED", requires = "against")]
     pub speed: Option<Speed>,
 

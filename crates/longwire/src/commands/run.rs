@@ -65,7 +65,7 @@ pub struct RunArgs {
     #[arg(allow_hyphen_values = true)]
     pub gap_frames: Option<BitRate>,
 
-    /// Remove the interface's carrier at the end of a direction that is off; tap:NAME ports only
+    /// Take down the carrier of the receiving port while a direction is off; tap:NAME ports only
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 
@@ -87,10 +87,10 @@ pub(super) fn ports_help() -> String {
     format!("Ports:\n{}", ports.collect::<String>())
 }
 
-/// Runs a link.
+/// Runs a link or a network until it is interrupted or its time is over.
 ///
 /// # Errors
-/// If a port cannot be opened, or the run cannot be started.
+/// If the topology is invalid, a port cannot be opened, or the run cannot be started.
 pub fn run(args: &RunArgs, globals: &Globals) -> Result<ExitCode, Error> {
     if process::follow_parent() {
         return Err(Error::failed("the node that started this run has exited"));

@@ -80,7 +80,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "RATE")]
     pub eir: Option<BitRate>,
 
-    /// y1564: duration of the performance test at CIR; Y.1564 has 15min, 2h and 24h
+    /// y1564: duration of the performance test at CIR; Y.1564 specifies 15min, 2h
+    /// and 24h
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub performance_time: Nanos,
 
@@ -105,8 +106,8 @@ together.
 * eir: excess information rate
 * sizes: frame lengths like --sizes, with ; instead of commas between parameters
 * max-loss, max-delay, max-jitter: limits; default: the option's value
-* vlan, dscp: marking of frames; vlan=100:5 has a priority
-* excess-dscp, excess-priority: marking of frames beyond cir, for colour-aware
+* vlan, dscp: VLAN tag and DSCP of the frames; vlan=100:5 sets priority 5
+* excess-dscp, excess-priority: the same for frames beyond cir, for colour-aware
   networks; they form a separate stream";
 
 /// Frame sizes for Ethernet (RFC 2544, section 9.1).

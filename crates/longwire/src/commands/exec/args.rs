@@ -47,7 +47,6 @@ pub struct ExecArgs {
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 
-    /// Shell command to run in far; CMD starts once it listens
     #[command(flatten)]
     pub peer: PeerArgs,
 
@@ -70,7 +69,7 @@ pub struct ExecArgs {
     #[arg(value_parser = ["auto", "packet", "xdp", "tap"])]
     pub port: String,
 
-    /// Remove the carrier of eth0 at the end of a direction that is off, as if unplugged
+    /// Take down the carrier of the receiving eth0 while a direction is off, as if unplugged
     #[arg(long, help_heading = "Running")]
     pub carrier: bool,
 
@@ -83,8 +82,8 @@ pub struct ExecArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
 pub struct PeerArgs {
-    /// Shell command to run in far; CMD waits until it listens
-    #[arg(long, value_name = "CMD", requires = "command")]
+    /// Shell command to run in far; CMD starts once it listens, or after --peer-wait
+    #[arg(long, value_name = "PEER", requires = "command")]
     pub peer: Option<OsString>,
 
     /// Maximum time that CMD waits for other hosts' commands to listen

@@ -112,8 +112,9 @@ pub(super) fn open_ports(
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Commands")]
 pub struct HostArgs {
-    /// Shell command for the host at a port of FILE.toml; CMD waits until it listens. Repeatable
-    #[arg(long, value_name = "PORT=CMD", requires = "command", value_parser = parse_node)]
+    /// Shell command for the host at a port of FILE.toml; CMD starts once it listens, or after
+    /// --peer-wait. Repeatable
+    #[arg(long, value_name = "PORT=COMMAND", requires = "command", value_parser = parse_node)]
     pub node: Vec<(String, String)>,
 
     /// Address of the host at a port of FILE.toml, instead of the default addresses. Repeatable
