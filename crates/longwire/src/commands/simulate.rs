@@ -65,13 +65,14 @@ pub struct SimulateArgs {
     #[arg(value_name = "OUT")]
     pub output: Option<String>,
 
-    /// Topologies: frames that enter at PORT. Repeatable. Without PORT, the capture's interfaces
-    /// are named after ports or their devices, as written by `run --capture`
+    /// Topologies: capture of the frames that enter at PORT; repeatable. Without PORT, each
+    /// interface of the capture must have the name of a port or of its device, as written by
+    /// `run --capture`
     #[arg(long = "in", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub inputs: Vec<String>,
 
-    /// Topologies: frames that leave at PORT. Repeatable. Without PORT, the .pcapng gets one
-    /// interface per port
+    /// Topologies: capture for the frames that leave at PORT; repeatable. Without PORT, the
+    /// .pcapng gets one interface per port
     #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub outputs: Vec<String>,
 
@@ -242,7 +243,7 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
     if links.iter().any(|link| link.traffic.packets_in > 0) {
         for link in links.iter().filter(|link| link.traffic.packets_in == 0) {
             let name = &link.name;
-            remarks.push(format!("{name}: no frame in this direction; check --near"));
+            remarks.push(format!("{name}: no frames in this direction; check --near"));
         }
     }
     remarks

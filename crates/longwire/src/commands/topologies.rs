@@ -16,8 +16,8 @@ use crate::{Error, Globals};
 /// be described only once it is built.
 pub(super) type ReadTopology = (Topology, Announcement);
 
-/// Returns a topology with one link between two ports; up is from the first to the second. A port
-/// consists of its name and the specification to open. Events come from the file `scenario`.
+/// Returns a topology with one link between two ports, given as name and specification; up is from
+/// the first to the second. `scenario` is a file of timed changes.
 ///
 /// # Errors
 /// If options conflict, or the scenario is invalid.
@@ -114,7 +114,7 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Re
 pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
         Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::usage(format!(
-            "--seed conflicts with seed = {seed} of the topology; remove one"
+            "--seed conflicts with seed = {seed} in the topology; remove one"
         ))),
         Some(seed) => Ok(seed),
         None => Ok(given),

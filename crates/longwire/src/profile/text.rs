@@ -41,7 +41,10 @@ pub fn probe_lines(report: &ProbeReport) -> Vec<String> {
     );
     let unseen = (*unseen > 0).then(|| {
         let frames = count_of(*unseen, "frame");
-        format!("  {frames} arrived while the receiver was full; not counted as lost")
+        format!(
+            "  {frames} arrived but could not be examined, for example because the receive ring \
+             was full; counted as lost"
+        )
     });
     let delay = format!(
         "  delay: min {}, median {}, p99 {}, max {}; jitter {} (RFC 3550)",

@@ -369,7 +369,7 @@ fn outages_of(peer: &PeerReport) -> Option<String> {
     }
     let unsent = match peer.frames_unsent {
         0 => String::new(),
-        unsent => format!("; {} to it not sent", count_of(unsent, "frame")),
+        unsent => format!("; {} for that host not sent", count_of(unsent, "frame")),
     };
     let (name, times) = (&peer.name, times(peer.outages));
     Some(format!("host {name} stopped responding {times}{unsent}"))

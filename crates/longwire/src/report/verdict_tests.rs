@@ -268,7 +268,7 @@ fn causes_are_named_in_the_order_of_repair() {
         frames_unconfirmed: 7,
         ..PeerReport::default()
     });
-    let silent = "host east stopped responding 2 times; 3 frames to it not sent; b 4,000";
+    let silent = "host east stopped responding 2 times; 3 frames for that host not sent; b 4,000";
     expect_cause(&report, silent);
     let verdict = Verdict::of(&report);
     let lost = "; host east 7 underlay_lost";

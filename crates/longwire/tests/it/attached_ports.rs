@@ -43,7 +43,7 @@ fn pod(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 20, number as u8, 2)
 }
 
-/// Returns the configuration line of a port that captures packets to an address.
+/// Returns the configuration line of a port attached to `eth0` that takes packets to one address.
 fn port_line(name: &str, at: &NetNamespace, to: impl ToString) -> String {
     let (place, to) = (path_of(at), to.to_string());
     format!("{name}.attach = {{ netns = '{place}', interface = 'eth0', to = ['{to}/32'] }}\n")

@@ -55,7 +55,7 @@ type Choice = (&'static str, fn(&Run) -> bool);
 
 /// Options with the same effect in both commands.
 const COMMON: &[Choice] = &[
-    // A single link cannot be sharded.
+    // A one-way run has a single direction, which cannot be sharded.
     ("--shards 2", |run| {
         run.has("--one-way") || run.says("2 shards on")
     }),

@@ -235,7 +235,7 @@ fn frames_without_addresses_go_by_their_station_or_are_counted() {
 fn a_side_that_is_named_wrong_is_remarked() {
     let input: Vec<CapturedFrame> = (0..5).map(|n| (EPOCH + n, ipv4(true, 100, 1))).collect();
     let (ran, ..) = simulate(&input, "--near 172.16.0.0/12");
-    ran.says("link.up: no frame in this direction");
+    ran.says("link.up: no frames in this direction");
 }
 
 #[test]

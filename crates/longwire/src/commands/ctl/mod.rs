@@ -211,7 +211,7 @@ pub struct AddArgs {
     pub check: bool,
 }
 
-/// Arguments of actions on links by name.
+/// Arguments of `ctl on`, `ctl off` and `ctl pause`.
 #[derive(Debug, Args)]
 pub struct NamesArgs {
     /// Names or patterns: * any text, ? one character
