@@ -33,7 +33,7 @@ pub const EXIT_NEARLY: u8 = 4;
 
 /// An error that ends the program.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
+#[allow(missing_docs, reason = "the messages describe the variants")]
 pub enum Error {
     /// Refused before the start; the message states cause, place and remedy.
     #[error("{0}")]

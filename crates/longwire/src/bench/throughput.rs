@@ -30,8 +30,9 @@ const LOSS_PROBABILITY: &str = "0.1%";
 pub(super) fn about() -> String {
     format!(
         "One direction, memory to memory: rate 100 Gbit/s with queue accounting,\n\
-         delay, loss {LOSS_PROBABILITY}. Two threads where a cache line crosses in up to {:?}, one\n\
-         otherwise. Medians of the runs. TLEM: its own program on a machine of this kind.",
+         delay, loss {LOSS_PROBABILITY}. Two threads if a cache line moves between the cores\n\
+         within {:?} or the delay line exceeds the cache, one otherwise. Medians of the runs.\n\
+         TLEM: its own program on a comparable machine.",
         crossing::FAR
     )
 }

@@ -54,7 +54,7 @@ fn capture(to: &str) -> Result<Option<&str>, Error> {
     let file = file.strip_prefix("out=").unwrap_or(file);
     if file.starts_with("in=") || file.contains(",in=") {
         return Err(Error::usage(format!(
-            "--to {to}: an output port reads no capture; use pcap:FILE"
+            "--to {to}: an output cannot read a capture; use pcap:FILE"
         )));
     }
     if file == "-" || CaptureFormat::of(file).is_none() {
@@ -75,7 +75,7 @@ pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(
     Error::refuse_first(&[
         (
             topspeed,
-            "--topspeed gives frames no stamps; use --rate with --to pcap:FILE",
+            "--topspeed gives frames no timestamps; use --rate with --to pcap:FILE",
         ),
         (receives, "--receive needs a port, not a capture"),
         (
@@ -87,7 +87,10 @@ pub(super) fn check(pump: &PumpArgs, topspeed: bool, receives: bool) -> Result<(
             pump.control.is_given(),
             "--control and --view need a live port, not --to pcap:FILE",
         ),
-        (starts_in, "--start-at: --to pcap:FILE needs a date"),
+        (
+            starts_in,
+            "--start-at: --to pcap:FILE needs a date; write 2026-11-20T17:30:00Z or Unix seconds",
+        ),
     ])
 }
 
@@ -98,7 +101,7 @@ pub(super) struct FeedFile<'a> {
     pub files: &'a [&'a str],
     /// Link of each capture.
     pub links: Vec<LinkSetup>,
-    /// Time of the feed's first timestamp, unless `--start-at` sets it.
+    /// Start of virtual time, unless `--start-at` sets it.
     pub start: Nanos,
     pub pump: &'a PumpArgs,
     /// Set by a signal handler.

@@ -20,7 +20,7 @@ fewest links.
 Examples:
   longwire import net.ns > net.toml && longwire check net.toml")]
 pub struct ImportArgs {
-    /// Script
+    /// Script for ns-2 or Emulab
     pub file: PathBuf,
 
     /// Maximum number of paths between nodes
@@ -43,7 +43,9 @@ pub fn run(args: &ImportArgs) -> Result<ExitCode, Error> {
     let read = file.take(SCRIPT_MAX + 1).read_to_string(&mut text);
     if read.map_err(failed)? as u64 > SCRIPT_MAX {
         let file = args.file.display();
-        return Err(Error::usage(format!("{file}: a script has at most 64 MiB")));
+        return Err(Error::usage(format!(
+            "{file}: larger than 64 MiB, the limit for a script"
+        )));
     }
     let toml = ns::import(&text, args.paths).map_err(|problem| {
         let file = args.file.display();

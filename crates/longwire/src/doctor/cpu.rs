@@ -40,7 +40,9 @@ fn quota(cpu_max: &str) -> Option<Finding> {
     let share = quota / period;
     let ms = period / 1e3;
     let finding = Finding::warn("core quota", format!("{share:.2} cores"))
-        .costs(format!("throttling for up to a period of {ms} ms"))
+        .costs(format!(
+            "threads stop for up to {ms} ms once the quota is used up"
+        ))
         .fix("remove --cpus or the CPU limit, or use --wait block");
     Some(finding)
 }
@@ -91,7 +93,7 @@ fn idle_states() -> Finding {
         (name, latency(&state))
     });
     match (driver.as_deref(), deepest) {
-        (None | Some("none"), None) => Finding::ok("idle states", "not controlled here"),
+        (None | Some("none"), None) => Finding::ok("idle states", "not controlled by this system"),
         (Some("haltpoll" | "haltpoll_idle"), _) => Finding::ok(
             "idle states",
             "haltpoll: an idle core spins briefly before it halts",
@@ -114,7 +116,7 @@ fn idle_states() -> Finding {
 
 fn governor(governor: Option<String>) -> Finding {
     match governor.as_deref() {
-        None => Finding::ok("frequency governor", "not controlled here"),
+        None => Finding::ok("frequency governor", "not controlled by this system"),
         Some("performance") => Finding::ok("frequency governor", "performance"),
         Some(other) => Finding::warn("frequency governor", other)
             .costs("low clock frequency for the first frames after idle periods")

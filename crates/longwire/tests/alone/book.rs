@@ -90,7 +90,9 @@ impl Annotations {
     fn step(self, line: usize, language: &str, mut text: String) -> Result<Option<Block>, String> {
         for (from, to) in &self.replacements {
             if !text.contains(from) {
-                return Err(format!("'{from}' is to be replaced and is not there"));
+                return Err(format!(
+                    "'{from}', which is to be replaced, is not in the block"
+                ));
             }
             text = text.replace(from, to);
         }
@@ -141,7 +143,7 @@ fn steps(page: &str) -> Result<Vec<Block>, String> {
         } else if let Some(rest) = line.strip_prefix("<!-- test: ") {
             let comment = rest.strip_suffix(" -->").unwrap_or_default();
             let read = annotations.read(comment);
-            read.ok_or_else(|| at(format!("not understood: {line}")))?;
+            read.ok_or_else(|| at(format!("unknown annotation: {line}")))?;
         } else if let Some(language) = line.strip_prefix("```") {
             let step = std::mem::take(&mut annotations).step(number + 1, language, until("```"));
             steps.extend(step.map_err(at)?);

@@ -95,7 +95,7 @@ fn is_stall(reason: &Value) -> bool {
 }
 
 /// The device is a 20 Mbit/s link in the same process, which decides by the frames' due times. It
-/// passes half of 40 Mbit/s, plus ten frames in a trial of 1 s (0.6 %).
+/// passes half of 40 Mbit/s, plus the ten frames of its queue, which are 0.6 % of a 1 s trial.
 #[test]
 fn throughput_between_devices_is_the_links() {
     let Some(namespace) = pair() else { return };
@@ -158,7 +158,7 @@ fn invalid_options_are_refused() {
         generate {to} --rate 1kpps | 2 | --time or --count
         generate {to} --topspeed --count 5 | 2 | use --rate
         generate {to} --rate 1kpps --count 5 --receive lo | 2 | --receive needs a port, not a capture
-        generate --to pcap:in=a.pcap --rate 1kpps --count 5 | 2 | reads no capture
+        generate --to pcap:in=a.pcap --rate 1kpps --count 5 | 2 | cannot read a capture
         "
     ));
 }
