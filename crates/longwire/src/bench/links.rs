@@ -33,8 +33,8 @@ pub struct LinksArgs {
     /// Packets per row
     #[arg(long, value_name = "N", default_value_t = 4_000_000)]
     pub packets: u64,
-    /// Build this many links and print their memory use; the bench runs itself with this option,
-    /// since only a fresh process shows it
+    /// Build this many links and print their memory use; the bench starts itself with this option,
+    /// because a used heap would hide the growth
     #[arg(long, value_name = "N", hide = true)]
     pub idle: Option<u32>,
 }

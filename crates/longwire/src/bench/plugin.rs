@@ -138,7 +138,7 @@ impl PluginBench<'_> {
         }))
     }
 
-    /// Measures a link with at most one option, in nanoseconds per packet.
+    /// Measures a link with one plugin option or none, in nanoseconds per packet.
     fn link(&self, option: Option<&str>) -> Result<f64, Error> {
         let mut link = Link::new(self.config(option)?, 1, LinkId(0));
         let mut bytes = [0x5a; LEN];
@@ -158,7 +158,8 @@ impl PluginBench<'_> {
 
     fn config(&self, option: Option<&str>) -> Result<LinkConfig, Error> {
         let loader = FileLoader::reporting_to(&self.faults);
-        // With an unlimited queue, frames that wait for a plugin's rate count toward its cost.
+        // Use an unlimited queue: dropping the frames that queue behind a plugin's rate would hide
+        // part of its cost.
         let mut spec = LinkSpec::new().queue(QueueLimit::UNLIMITED);
         if let Some(option) = option {
             let own = self.pairs.iter();

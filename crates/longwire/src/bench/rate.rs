@@ -35,7 +35,7 @@ pub const UDP_PAYLOAD: f64 = (1500 - 20 - 8) as f64;
 /// TCP payload of a full frame: excludes the IPv4 header, TCP header and timestamp option.
 pub const TCP_PAYLOAD: f64 = (1500 - 20 - 20 - 12) as f64;
 
-/// Test conditions, and published results: TCP (Joglekar 2004) and a modern peer.
+/// Test conditions, and published results of LinkEM (Joglekar 2004) and Rattan.
 pub(super) const ABOUT: &str = "\
 Payload rate against the rate expected with Ethernet framing.
 LinkEM: 0.75 to 1.16 % (TCP); Rattan: 0.04 % UDP, -8.7 % TCP at 1 Gbit/s.";

@@ -156,7 +156,7 @@ mod tests {
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
             Ok::<_, String>((view.map(|address| address.port()), words.join(" ")))
         };
-        // Behind the start of the command, the option belongs to the command.
+        // After the start of the command, the option belongs to the command.
         let cases = rows(
             "
             exec --view -- ping far                    | 0    | ping far

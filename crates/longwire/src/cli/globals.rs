@@ -26,7 +26,7 @@ pub struct Globals {
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub color: Color,
 
-    /// Warnings about rates of the command line.
+    /// Warnings about rates that were probably mistyped.
     #[arg(skip)]
     pub doubts: Vec<String>,
 }

@@ -67,8 +67,8 @@ pub struct DuplexArgs {
     pub faults: Faults,
 }
 
-/// A parsed option value. Files and plugins are loaded only when the link is built, because threads
-/// must not start earlier.
+/// A parsed option value. Files and plugins are loaded only when the link is built: they may
+/// start threads, but `exec` can enter a user namespace only while it is single-threaded.
 #[derive(Clone, Debug)]
 struct LinkValue {
     part: &'static Part,

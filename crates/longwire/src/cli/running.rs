@@ -306,7 +306,7 @@ impl From<Wait> for WaitMode {
     }
 }
 
-/// The part of the system that holds a replay's frames until their time.
+/// Component that holds a replay's frames until they are due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LaunchBy {
     /// The device if its queueing discipline is etf with offload

@@ -243,8 +243,8 @@ impl TrafficArgs {
     fn flow_config(&self) -> FlowConfig {
         let given = [self.src_ip, self.dst_ip].into_iter().flatten();
         let v6 = self.ipv6 || given.clone().any(|range| range.is_v6());
-        // With -6, the generator refuses an IPv4 default, because both addresses must have the same
-        // family.
+        // Both addresses must have the same family, so IPv6 also replaces the IPv4 default of an
+        // address that is not given.
         let defaults = FlowConfig::default();
         let one = |address| AddressRange::one(IpAddr::V6(address));
         let (sources, destinations) = if v6 {

@@ -1,4 +1,4 @@
-//! `longwire run`: runs a link between two ports until stopped.
+//! `longwire run`: runs a link between two ports, or a network, until stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

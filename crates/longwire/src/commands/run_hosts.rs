@@ -25,7 +25,8 @@ use crate::report::{Requirement, start};
 use crate::table::joined;
 use crate::{Error, Globals};
 
-/// Environment variable with which tests shift a host's wall clock: `MS` or `MS,MS@MS`.
+/// Environment variable with which tests shift a host's wall clock: `MS` is an offset, `MS,MS@MS`
+/// adds a step and its time.
 const SHIFT_VARIABLE: &str = "LONGWIRE_TEST_CLOCK_SHIFT";
 
 /// Poll interval for events of other hosts.

@@ -130,7 +130,7 @@ fn pings(late: usize, micros: u64) -> Vec<u64> {
     on_time.chain(std::iter::repeat_n(micros, late)).collect()
 }
 
-/// Each documentation page with a ping sends at least twenty.
+/// Each documentation page that shows a ping sends at least 20 requests.
 #[test]
 fn the_lines_of_the_documents_survive_a_busy_core_and_no_late_link() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -300,7 +300,7 @@ fn a_stop_without_an_effect_is_a_note() {
 #[test]
 fn runs_without_deliveries_have_a_cause() {
     let mut report = report_of_nothing(&[("ttl", 5_000)]);
-    // Errors of a router are no deliveries.
+    // A router's ICMP errors are not deliveries.
     report.ports[0].traffic.packets_out = 5_000;
     expect_cause(&report, "the configuration passes no frame");
     let lost = "link.up delivered none of 5,000 frames, and 5,000 of them are unaccounted for";

@@ -101,13 +101,13 @@ pub struct AttachArgs {
     #[arg(hide_possible_values = true)]
     pub direction: DirectionSpec,
 
-    /// Priority, 0 to 255: of several links that select a packet, the lowest value applies, then
-    /// the oldest link; default: 128, or 255 without --to and --filter
+    /// Priority, 0 to 255: of several links that select a packet, the one with the lowest value
+    /// applies, and of equal ones the oldest; default: 128, or 255 without --to and --filter
     #[arg(long, value_name = "N")]
     pub priority: Option<u8>,
 
-    /// If the program is killed: open bypasses the link; closed blocks traffic until `detach`, and
-    /// needs a BPF file system at /sys/fs/bpf
+    /// If the program is killed: open lets traffic bypass the link; closed blocks it until
+    /// `detach`, and needs a BPF file system at /sys/fs/bpf
     #[arg(long, value_parser = word::<FailSpec>(["open", "closed"]))]
     #[arg(value_name = "open|closed", default_value = "open")]
     #[arg(help_heading = "Running", hide_possible_values = true)]
@@ -167,7 +167,7 @@ pub enum AttachAction {
     Set(AttachSetArgs),
     /// Remove attached links, and wait until they are gone
     Detach(DetachArgs),
-    /// A place without its option
+    /// A word that is no action, such as a container given without --container
     #[command(external_subcommand)]
     Other(Vec<String>),
 }

@@ -190,7 +190,7 @@ pub struct AddArgs {
     #[arg(long = "match", value_name = "FIELDS", required = true)]
     pub matches: Vec<String>,
 
-    /// Matcher for direction down; default: the reverse
+    /// Matcher for direction down; default: --match with source and destination swapped
     #[arg(long, value_name = "FIELDS")]
     pub match_down: Vec<String>,
 

@@ -92,7 +92,7 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
     };
     let entries = entries.filter(is_socket).map(|entry| entry.path());
     let named = entries.filter(|path| path.extension().is_some_and(|end| end == "sock"));
-    // Exclude the node: links belong to its attachments.
+    // Exclude the node's socket: its links need --attachment.
     let runs = named.filter(|path| path.file_name().is_none_or(|name| name != node::SOCKET));
     let mut sockets: Vec<PathBuf> = runs.collect();
     sockets.sort();
