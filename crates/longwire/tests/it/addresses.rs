@@ -49,10 +49,10 @@ fn assert_reported(options: &str) {
     for missing in ["10.9.0.77", "fd09::77"] {
         assert_ne!(site.at(0, format!("ping -c 1 -W 1 {missing}")).code, 0);
     }
-    // The last request still has a second to be answered.
+    // A request counts as unanswered after a second; wait for the last one.
     std::thread::sleep(Duration::from_millis(3500));
     let (report, text) = network.stop_with_text();
-    // The kernel sends up to three of each kind.
+    // The kernel sends up to three ARP requests and three neighbour solicitations.
     let requests = note(&report, "packet:p1", &text);
     assert!((2..=8).contains(&requests), "{report}");
 }
@@ -60,7 +60,7 @@ fn assert_reported(options: &str) {
 #[test]
 fn a_link_reports_requests_without_an_answer() {
     assert_reported("--delay 10ms");
-    // Repeat with a queue that decides at dequeue.
+    // CoDel decides at dequeue.
     assert_reported("--rate 50mbit --queue codel");
 }
 

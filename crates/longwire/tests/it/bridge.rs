@@ -56,7 +56,7 @@ fn stations_find_one_another_by_both_protocols() {
     let report = network.stop();
     let six = named(&report["links"], "six.up");
     assert!(count(&six["packets_in"]) >= 4, "{report}");
-    // Requests and replies of the pairs that have no link.
+    // Without a link: 11 of the 12 pairs of addresses, with four requests and four replies each.
     assert!(count(&report["passed"]) >= 11 * 8, "{report}");
     let switch = &report["switch"];
     // Each station was resolved by broadcast and multicast; the remaining frames went to one port
@@ -155,7 +155,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let Some(site) = Site::without_addresses(2) else {
         return;
     };
-    // One wire joins the third and fourth ports.
+    // Join the third port with the fourth.
     within(&site.middle, || {
         wire(device("p2", None), device("p3", None))
     });
@@ -164,10 +164,10 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     let broadcasts = "longwire generate -q --rate 200pps --time 60s --to packet:eth0 \
                       --dst-mac ff:ff:ff:ff:ff:ff";
     let sending = background(&site.stations[0], broadcasts);
-    // Wait until all bursts are used up.
+    // Wait until every port has used up its burst.
     std::thread::sleep(Duration::from_secs(2));
-    // The station's frames plus the limit at each end: a frame circulates until the limit drops it,
-    // so the limit is always reached. A machine pause shifts the limit's window.
+    // 200 frames/s of the station, and 500 from each port of the loop: frames circulate until the
+    // storm limit drops them, so it is always reached. A machine pause spoils a measurement.
     let rates: Vec<f64> = (0..5)
         .map(|_| {
             let (began, before) = (Instant::now(), arrived(&site, 1));

@@ -102,8 +102,8 @@ fn unusable_page_inputs_are_refused() {
     assert!(!std::path::Path::new(&page).exists());
 }
 
-/// Frames differ between processes, so a JSON report of another run is no reference. Compares the
-/// page's numbers with each other and with the traffic.
+/// Frames differ between processes, so another run's JSON report cannot serve as reference.
+/// Compares the page's numbers with each other and with the traffic.
 #[test]
 fn a_run_writes_its_page_and_nothing_else() {
     for user in User::all() {

@@ -54,7 +54,8 @@ impl Numbered {
     fn assert_delayed(&self, by: Duration) {
         for (number, at) in &self.arrived {
             let delay = at.duration_since(self.sent[*number]);
-            // The two clocks' timestamps differ by microseconds.
+            // The link converts CLOCK_REALTIME receive stamps to monotonic time, with an error of
+            // microseconds.
             let by_link = delay + Duration::from_millis(1) > by;
             assert!(by_link, "{number} passed by the link, in {delay:?}");
         }

@@ -67,7 +67,7 @@ impl Pair<'_> {
         let fetched = self
             .near
             .bytes(&format!("curl -sS --fail http://{FAR}/data"));
-        assert!(fetched == image::data(), "other bytes than are served");
+        assert!(fetched == image::data(), "bytes differ from those served");
     }
 }
 
@@ -155,7 +155,7 @@ fn a_pause_loses_nothing(pair: &Pair<'_>) {
     drop(frozen);
     download.end().well();
     let received = near.bytes("cat /tmp/data");
-    assert!(received == image::data(), "other bytes than are served");
+    assert!(received == image::data(), "bytes differ from those served");
     pair.assert_round_trip(20.0);
 
     // Links can be attached to and detached from a paused container.

@@ -123,7 +123,7 @@ fn all_interfaces_of_a_killed_node_are_open_at_once() {
     let wires = wires(&joined);
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
-    // The second round's prefix selects the traffic of other programs.
+    // The second round changes the selected prefix, which replaces the BPF programs.
     for prefix in ["10.120.0.0/16", "10.0.0.0/8"] {
         for name in (0..INTERFACES).map(device) {
             let mut body = attachment(&path_of(&joined.near), json!({ "loss": "100%" }));

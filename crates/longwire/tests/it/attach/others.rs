@@ -97,7 +97,7 @@ fn other_programs_stay_and_see_each_frame_once() {
     let put = |hook, name, program: &[Instruction]| {
         Other::attach(&joined.near, DEVICE, hook, name, program)
     };
-    // 777 bytes of payload plus headers.
+    // 819 bytes: 777 of payload and 42 of headers.
     let dropper = put(Hook::Egress, "other_drop", &dropping(819));
     let marker = put(Hook::Egress, "other_mark", &marking());
     let receiver = put(Hook::Ingress, "other_in", &marking());

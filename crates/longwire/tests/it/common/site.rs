@@ -88,7 +88,7 @@ pub fn stream(
                 let begin = (received % PERIOD as u64) as usize;
                 let expected = pattern.iter().cycle().skip(begin);
                 let right = buffer[..length].iter().zip(expected).all(|(a, b)| a == b);
-                assert!(right, "other bytes than were sent, near {received}");
+                assert!(right, "bytes differ from those sent, near {received}");
                 received += length as u64;
             }
             received

@@ -54,7 +54,7 @@ fn ctl_finds_the_run_of_its_command() {
         let first = ended.stdout.lines().next().unwrap_or_default();
         assert!(first.starts_with('/') && first.ends_with("/y.sock"));
         let token = "(umask 077; echo 0123456789abcdef0123456789abcdef > t)";
-        // If there is a Unix socket, the command gets its address, because it needs no network.
+        // A command gets the address of a Unix socket, if any, because a socket needs no network.
         for (more, begin) in [("", "tcp:127.0.0.1:"), ("--control z.sock", "/")] {
             let form = format!("--control tcp:127.0.0.1:0 --control-token-file t {more}");
             let line = format!("$LONGWIRE exec -q {form} -- sh -c 'echo $LONGWIRE_CONTROL'");

@@ -45,8 +45,9 @@ impl Viewed<'_> {
     }
 }
 
-/// Pings the peer 40 times through a link with these options, and waits until the rates at this
-/// path of the history have these frames. Returns the history, and the flows of direction up.
+/// Pings the peer 40 times through a link with these options, and waits until the history's rates
+/// at the JSON pointer `rates` include these frames. Returns the history, and the flows of
+/// direction up.
 fn recorded(user: &User, options: &str, rates: &str) -> (Value, Value) {
     for file in ["go", "pinged"] {
         let _ = std::fs::remove_file(user.dir.file(file));

@@ -11,7 +11,7 @@ use crate::common::program::run;
 
 pub const NAME: &str = "longwire.test/tools:1";
 
-/// Programs in the image. Those after the first three are busybox applets.
+/// Programs in the image; the applets are links to busybox.
 const PROGRAMS: [&str; 4] = ["iperf3", "ping", "curl", "busybox"];
 const APPLETS: [&str; 6] = ["sh", "sleep", "httpd", "tail", "cat", "touch"];
 

@@ -287,8 +287,8 @@ impl Freezer {
     }
 }
 
-/// Joins two containers by a veth pair whose ends are named [`DEVICE`], with these addresses in one
-/// /24 subnet.
+/// Joins two containers with a veth pair whose ends are named [`DEVICE`], with these addresses in
+/// one /24 subnet.
 pub fn join(ends: [(&Container<'_>, &str); 2]) {
     let namespaces = ends.map(|(container, _)| container.namespace());
     let end = |at: usize| veth::End {
