@@ -97,7 +97,7 @@ pub struct JudgedArgs {
     #[arg(long, value_name = "SPEED", requires = "against")]
     pub speed: Option<Speed>,
 
-    /// The sender's --gap-cap
+    /// The sender's --gap-cap, which limits the gaps of the trace
     #[arg(long, value_name = "TIME", requires = "against")]
     pub gap_cap: Option<Nanos>,
 

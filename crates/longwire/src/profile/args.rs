@@ -71,12 +71,12 @@ pub struct ProfileArgs {
     #[arg(long = "service", value_name = "SERVICE", long_help = SERVICE_HELP)]
     pub services: Vec<String>,
 
-    /// y1564: guaranteed information rate, from destination MAC address to frame check
-    /// sequence
+    /// y1564: guaranteed information rate (CIR); counts frames from destination MAC address to
+    /// frame check sequence
     #[arg(long, value_name = "RATE")]
     pub cir: Option<BitRate>,
 
-    /// y1564: excess information rate
+    /// y1564: excess information rate (EIR), in addition to --cir
     #[arg(long, value_name = "RATE")]
     pub eir: Option<BitRate>,
 

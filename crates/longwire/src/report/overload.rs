@@ -8,7 +8,7 @@ use super::words::{count, count_of, micros};
 pub(super) struct Overload<'a> {
     behind: usize,
     used: usize,
-    /// Minimum and maximum fraction of late frames over all links with frames.
+    /// Minimum and median fraction of late frames, over the links that delivered frames.
     least: f64,
     middle: f64,
     worst: &'a LinkReport,
@@ -32,7 +32,7 @@ impl Overload<'_> {
         })
     }
 
-    /// Describes the range of late fractions if it covers more links than [`Overload::line`].
+    /// Describes the fractions of late frames per link, if more than two links delivered frames.
     pub fn range(&self) -> Option<String> {
         let percent = |share: f64| format!("{:.1}%", share * 100.0);
         (self.used > 2).then(|| {

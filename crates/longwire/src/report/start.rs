@@ -172,7 +172,7 @@ pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, globals: &Globals)
     }
 }
 
-/// Prints a note that explains a wait.
+/// Prints a note, except with --quiet.
 pub fn note(text: &str, globals: &Globals) {
     let paint = Paint::new(globals, &io::stderr());
     if globals.talks() {

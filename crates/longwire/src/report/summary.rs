@@ -202,8 +202,8 @@ fn table(mut rows: Vec<SummaryRow>, paint: Paint) -> Vec<String> {
         .collect()
 }
 
-/// Returns remarks on frames without a rule, shifted arrivals, unrecorded events and frames dropped
-/// by the switch.
+/// Returns remarks on frames without a rule, shifted arrivals, unrecorded rows, frames that the
+/// switch did not forward, and loops.
 pub(super) fn findings(run: &RunReport) -> Vec<String> {
     let (counts, switch) = (&run.counts, &run.switch);
     let mut found = Vec::new();

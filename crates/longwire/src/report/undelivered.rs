@@ -8,8 +8,8 @@ use longwire_runtime::RunReport;
 use super::words::{count, count_of};
 use crate::table::joined;
 
-/// Drop reasons of models that ignore frame content. Other drops depend on the content; if they
-/// affect every frame, the configuration is probably wrong.
+/// Drops that the user asked for: losses and outages. If other reasons drop every frame, the
+/// configuration is probably wrong.
 const ASKED_FOR: [DropReason; 5] = [
     DropReason::EntryLoss,
     DropReason::Loss,
@@ -18,7 +18,7 @@ const ASKED_FOR: [DropReason; 5] = [
     DropReason::Content,
 ];
 
-/// Remedies for drops that depend on frame content.
+/// Remedies if other reasons drop every frame.
 const REMEDIES: [(DropReason, &str); 3] = [
     (
         DropReason::Mtu,
@@ -30,7 +30,8 @@ const REMEDIES: [(DropReason, &str); 3] = [
     ),
     (
         DropReason::Ttl,
-        "--router and --rewrite reduce every time to live to 0",
+        "--router or --rewrite reduces every time to live to 0; remove it, or raise the senders' \
+         time to live",
     ),
 ];
 

@@ -20,10 +20,10 @@ use crate::table;
 /// Fraction of late frames below which every measured result is within 1 %.
 const SHARE_FAITHFUL: f64 = 0.005;
 
-/// Corresponding limit for mean minus median added delay, as a fraction of the tolerance.
+/// Maximum mean minus median added delay of a faithful run, as a fraction of the tolerance.
 const EXCESS_FAITHFUL: f64 = 0.1;
 
-/// Minimum number of frames for this limit; with fewer, a single frame determines the mean.
+/// Minimum number of frames for [`EXCESS_FAITHFUL`]; with fewer, one frame determines the mean.
 const EXCESS_FRAMES_MIN: u64 = 100;
 
 /// Maximum fraction of late frames that keeps medians within 1 %.
@@ -122,9 +122,9 @@ struct Findings<'a> {
 /// Checks for a cause of an unfaithful run, and describes it.
 type Cause = fn(&Findings<'_>) -> Option<String>;
 
-/// Causes, in the order to fix them: a run cut short; a network that delivers no frames; a stopped
-/// process, which explains subsequent lateness and loss; overload, which also explains both; loss;
-/// lateness.
+/// Causes, in the order to fix them: a run cut short; hosts that did not respond; a network that
+/// delivers no frames; a stopped process or overload, which explain subsequent lateness and loss;
+/// loss; lateness.
 const CAUSES: [Cause; 10] = [
     |found| Some(format!("the run failed: {}", found.report.error.as_ref()?)),
     |found| lost_ports(found.report),
@@ -220,7 +220,8 @@ impl<'a> Findings<'a> {
         self.places.iter().any(is)
     }
 
-    /// Returns whether frames were later than allowed in a nearly faithful run.
+    /// Returns whether more frames were late, or the mean delay was later, than allowed in a nearly
+    /// faithful run.
     fn is_late(&self) -> bool {
         self.any(|place| exceeds(late(place), frames(place)))
             || self.is_above_tolerance(self.added.mean)

@@ -121,8 +121,8 @@ fn every_query_returns_data_of_a_real_run() {
             Err(without.clone())
         }
     });
-    // Metrics of events that certainly occur must not be 0. The switch refuses no frame; for absent
-    // series, the dashboard shows 0.
+    // Metrics of events that certainly occur must not be 0. The dashboard shows 0 for absent
+    // series, such as frames that the switch did not forward.
     for metric in [
         "longwire_link_delivered_bytes_total",
         "longwire_link_dropped_frames_total{reason=\"loss\"}",
@@ -164,7 +164,7 @@ fn the_dashboard_has_the_metrics_of_the_documentation() {
     let unknown: Vec<&String> = used.difference(&documented).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     let absent = documented.difference(&used);
-    // Most runs have a single host.
+    // The dashboard omits the metrics of runs on several hosts.
     let absent = absent.filter(|name| !name.starts_with("longwire_host_"));
     let absent: Vec<&String> = absent.collect();
     // Exceptions: the version, frame counts that duplicate byte counts, and rare switch events.

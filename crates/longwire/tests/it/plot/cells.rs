@@ -37,7 +37,7 @@ fn cells_form_a_table_with_shared_axes() {
     assert_eq!([lte.len(), wifi.len(), cubic.len(), reno.len()], [2; 4]);
     assert!(lte[0].0 < wifi[0].0 && lte[0].1 == wifi[0].1);
     assert!(cubic[0].0 == reno[0].0 && cubic[0].1 < reno[0].1 && cubic[0].0 > wifi[0].0);
-    // The legend names each link once; captions appear once per panel.
+    // The legend names each link once. Rows share a caption, and each column has a time axis.
     assert_eq!(
         ["up", "down"].map(|link| places(&figure, link).len()),
         [1, 1]
