@@ -171,7 +171,7 @@ fn idle_of_a_fresh_process(links: u32) -> Result<u64, Error> {
     let bytes = line.and_then(|line| line.trim().parse().ok());
     bytes.ok_or_else(|| {
         let why = String::from_utf8_lossy(&output.stderr);
-        Error::failed(format!("memory of {links} links: {why}"))
+        Error::failed(format!("cannot measure the memory of {links} links: {why}"))
     })
 }
 

@@ -31,7 +31,7 @@ pub struct PumpArgs {
     pub to: Vec<String>,
 
     /// Start at this time instead of immediately: +10s, 2026-11-20T17:30:00Z, or Unix seconds;
-    /// machines with synced clocks start together
+    /// machines with synchronised clocks start together
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<StartAt>,
 

@@ -91,7 +91,7 @@ pub struct TimingArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub memory: Option<Bytes>,
 
-    /// Maximum lateness of a frame that does not count as an artifact
+    /// Maximum lateness; later frames count as artifacts
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     #[arg(allow_hyphen_values = true)]
     pub tolerance: Nanos,
@@ -263,9 +263,9 @@ Conditions are separated by commas. Each is a grade of the run, or NAME OPERATOR
 with one of < <= = >= >. Grades:
   faithful                       exit with code 4 if the run is nearly faithful
   nearly-faithful                or better: at most 5 % of frames late, less than 0.1 % lost
-  no-frames, not-faithful        for tests of the tests
+  no-frames, not-faithful        to test that a run fails
 Names:
-  artifacts, artifacts.KIND      frames treated differently from the models
+  artifacts, artifacts.KIND      frames not treated as the models decided
   artifacts-lost                 artifacts that are lost frames
   artifacts-own                  artifacts without late_paused (machine paused) and late_start
                                  (within --grace)
@@ -309,7 +309,7 @@ impl From<Wait> for WaitMode {
 /// Component that holds a replay's frames until they are due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LaunchBy {
-    /// The device if its queueing discipline is etf with offload
+    /// The device if its queueing discipline is etf with offload, otherwise nothing
     #[default]
     Auto,
     /// Nothing: each frame is handed over when it is due
@@ -332,7 +332,7 @@ impl LaunchBy {
             LaunchBy::Auto if !timed => Ok(LaunchMode::Off),
             LaunchBy::Auto => Ok(LaunchMode::Device),
             _ if !timed => Err(Error::usage(
-                "--launch needs frames with send times; --topspeed has none",
+                "--launch needs send times, which --topspeed does not set; use --rate",
             )),
             LaunchBy::Device => Ok(LaunchMode::Device),
             LaunchBy::Queue => Ok(LaunchMode::Queue),
@@ -362,7 +362,7 @@ impl LaunchBy {
 /// Distribution of stages over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PlacementOption {
-    /// Depends on the number of cores
+    /// Chosen by the number of cores
     #[default]
     Auto,
     /// One thread for all stages

@@ -187,7 +187,7 @@ impl Shards {
         let shard = |load: &u64| Shard {
             links: Vec::new(),
             load: *load,
-            // Without any load, the quotient is not a number.
+            // Without any load, the quotient is NaN, and `min` returns 1.
             share: (*load as f64 / total).min(1.0),
         };
         let mut shards: Vec<Shard> = plan.loads.iter().map(shard).collect();

@@ -61,7 +61,7 @@ pub(super) fn run(
         Some(host) => {
             args.live
                 .running
-                .refuse_shards("the network is divided among hosts, not shards")?;
+                .refuse_shards("a network divided among hosts cannot be sharded; remove it")?;
             let mut run = HostRun::start(&topology, (host, seed), args.key.as_deref())?;
             run.wait_for_epoch(&mut ports, &stop, globals)?;
             if let Some(required) = &args.live.report.require {

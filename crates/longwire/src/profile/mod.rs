@@ -83,11 +83,11 @@ fn check(args: &GenerateArgs) -> Result<(), Error> {
         ),
         (
             is_paced,
-            "--profile sets --topspeed, --count and --time; give --rate and --trial",
+            "--profile sets --topspeed, --count and --time itself; give --rate and --trial",
         ),
         (
             profile.resolution == Probability::ZERO,
-            "--resolution 0% would never end; use 0.1%",
+            "the search with --resolution 0% would never end; use 0.1%",
         ),
         (
             profile.trial < Nanos::from_millis(100),

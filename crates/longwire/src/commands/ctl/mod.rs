@@ -41,7 +41,7 @@ Examples:
   longwire ctl set adsl7.down loss=1%                 one direction
   longwire ctl add new7 --match src=10.0.0.7 --rate 1mbit --template adsl
   longwire ctl remove 'adsl9*'
-  longwire ctl off core                               drops its frames, until: ctl on core
+  longwire ctl off core                               drop its frames, until: ctl on core
   longwire ctl move terminal by-west --outage 50ms
   longwire ctl watch 'adsl*' --every 1s
   longwire ctl apply change.toml --check
@@ -230,7 +230,7 @@ pub struct MoveArgs {
     #[arg(value_name = "CLASS")]
     pub class: String,
 
-    /// Link or path that they take afterwards
+    /// Link or path that the frames take afterwards
     #[arg(value_name = "TO")]
     pub to: String,
 
