@@ -178,7 +178,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
         .take_while(|rate| (rate - 1_200.0).abs() >= 60.0)
         .collect();
     sending.stop();
-    assert!(rates.len() < 5, "{rates:?} frames a second");
+    assert!(rates.len() < 5, "{rates:?} frames/s");
     let (report, text) = network.stop_with_text();
     let switch = &report["switch"];
     assert!(

@@ -27,7 +27,10 @@ fn the_pages_are_those_of_the_registry() {
         .map(|entry| entry.expect("readable").file_name())
         .map(|name| name.to_string_lossy().into_owned())
         .collect();
-    assert_eq!(there, expected, "pages that nothing writes");
+    assert_eq!(
+        there, expected,
+        "pages in docs/models differ from those generated"
+    );
 }
 
 #[test]

@@ -330,7 +330,8 @@ fn each_interface_of_a_closed_attachment_is_attached_again() {
     joined.add_pair("eth1");
     let folder = Folder::new();
     let node = RunningNode::start(&folder);
-    // Makes the serial numbers of the next attachment differ between the two interfaces.
+    // Attach to one interface first, so that the next attachment gets different serial numbers at
+    // the two interfaces.
     let mut other = attachment(&path_of(&joined.near), json!({ "delay": "5ms" }));
     other["to"] = json!([prefix(second)]);
     node.put("other", &other);

@@ -111,7 +111,7 @@ fn a_node_that_starts_again_keeps_the_order() {
         });
         found.names
     };
-    // Names differ from creation order. All three attachments select the first address.
+    // Links apply in order of creation, not of names. All three select the first address.
     node.put("z", &part(&joined, "10ms", &[first]));
     node.put("b", &part(&joined, "20ms", &[first, second]));
     node.put("m", &part(&joined, "30ms", &[first, second, third]));

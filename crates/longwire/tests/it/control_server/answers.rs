@@ -13,7 +13,7 @@ fn body_of(method: &str, path: &str) -> Value {
         ("POST", "/v1/links") => json!({ "name": "new", "match": "src=10.7.0.1", "rate": "1mbit" }),
         ("PATCH", _) => json!({ "delay": "6ms", "loss": ["1%", "3%"] }),
         ("POST", "/v1/changes") => json!({ "at": "300s", "pause": ["adsl*"] }),
-        _ => panic!("{method} {path} is new: say what it takes"),
+        _ => panic!("{method} {path} is new; add its body to `body_of`"),
     }
 }
 

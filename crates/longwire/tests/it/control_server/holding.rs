@@ -229,7 +229,7 @@ fn half_closed_streams_end() {
     let _streams: Vec<UnixStream> = (0..STREAMS).map(open).collect();
     // The slots of streams closed by the server are free again, although this side still reads.
     let began = Instant::now();
-    eventually("no place is freed", || {
+    eventually("no slot is freed", || {
         let mut stream = sending(&socket, &request("GET /v1/stats/stream", &["Host: x"], ""));
         let mut first = [0; 12];
         stream.read_exact(&mut first).expect("an answer");

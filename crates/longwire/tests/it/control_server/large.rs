@@ -80,7 +80,7 @@ fn check_metrics(text: &str) {
         } else if !line.starts_with('#') {
             let (sample, value) = line.rsplit_once(' ').expect("a value");
             assert!(sample.starts_with(&family), "{line} is not of {family}");
-            assert!(samples.insert(sample), "{sample} is there twice");
+            assert!(samples.insert(sample), "{sample} is repeated");
             assert!(
                 value.parse::<f64>().is_ok_and(|value| value >= 0.0),
                 "{line}"

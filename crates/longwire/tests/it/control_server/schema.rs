@@ -7,7 +7,7 @@ pub fn check(value: &Value, schema: &Value, document: &Value, at: &str) -> Resul
     let wrong = |what: String| Err(format!("{at}: {what}: {value}"));
     if let Some(reference) = schema["$ref"].as_str() {
         let there = document.pointer(&reference[1..]);
-        let there = there.ok_or_else(|| format!("{at}: {reference} is not there"))?;
+        let there = there.ok_or_else(|| format!("{at}: {reference} does not exist"))?;
         return check(value, there, document, at);
     }
     if let Some(any) = schema["anyOf"].as_array() {
@@ -25,14 +25,14 @@ pub fn check(value: &Value, schema: &Value, document: &Value, at: &str) -> Resul
         return wrong(format!("not one of {words:?}"));
     }
     if schema.get("const").is_some_and(|wanted| wanted != value) {
-        return wrong("another value".to_owned());
+        return wrong("not the constant".to_owned());
     }
     let types = match &schema["type"] {
         Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
         one => Vec::from_iter(one.as_str()),
     };
     if !types.is_empty() && !types.iter().any(|kind| is(value, kind)) {
-        return wrong(format!("no {types:?}"));
+        return wrong(format!("not of type {types:?}"));
     }
     if let (Some(least), Some(number)) = (schema["minimum"].as_f64(), value.as_f64())
         && number < least
@@ -54,7 +54,7 @@ fn check_fields(value: &Value, schema: &Value, document: &Value, at: &str) -> Re
     for name in schema["required"].as_array().into_iter().flatten() {
         let name = name.as_str().expect("a name");
         if !fields.contains_key(name) {
-            return Err(format!("{at}: no {name}: {value}"));
+            return Err(format!("{at}: '{name}' is missing: {value}"));
         }
     }
     for (name, value) in fields {

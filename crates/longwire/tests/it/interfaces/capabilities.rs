@@ -52,7 +52,7 @@ const TIMING: u64 = SYS_NICE | IPC_LOCK;
 #[track_caller]
 fn assert_given_up(running: &Live, needed: u64, more: u64) {
     let allowed = TIMING | DAC_READ_SEARCH | needed | more;
-    wait_for("too many rights", || {
+    wait_for("unneeded capabilities", || {
         let mut found = capabilities(running.id());
         assert!(found.iter().any(|thread| thread.is_main), "{found:?}");
         for thread in &found {
