@@ -59,9 +59,9 @@ pub(super) fn run(
     let seed = seed(&topology, args.live.seed.seed)?;
     let hosts = match host {
         Some(host) => {
-            args.live
-                .running
-                .refuse_shards("a network divided among hosts cannot be sharded; remove it")?;
+            args.live.running.refuse_shards(
+                "a network divided among hosts cannot be sharded; remove --shards",
+            )?;
             let mut run = HostRun::start(&topology, (host, seed), args.key.as_deref())?;
             run.wait_for_epoch(&mut ports, &stop, globals)?;
             if let Some(required) = &args.live.report.require {

@@ -47,6 +47,7 @@ pub struct ExecArgs {
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 
+    /// The command in far.
     #[command(flatten)]
     pub peer: PeerArgs,
 
