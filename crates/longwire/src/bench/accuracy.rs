@@ -27,7 +27,7 @@ pub(super) struct AccuracyRow {
     drift_us: f64,
     samples: usize,
     lost: u64,
-    /// Median delay of the bare path, subtracted from each sample.
+    /// Median one-way time without link delay, spinning; subtracted from each sample.
     base_us: f64,
     /// 99th percentile of the emulator's reported lateness.
     lateness_p99_us: f64,
@@ -105,7 +105,7 @@ fn sample(
     Ok((flow, running.stop()))
 }
 
-/// Returns the row of a flow; `base_ns` is the median delay of the bare path.
+/// Returns the row of a flow; `base_ns` is the median one-way time without link delay.
 fn row(
     (delay, size, pps): (Nanos, u32, u64),
     base_ns: i64,

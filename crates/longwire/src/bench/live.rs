@@ -24,11 +24,12 @@ pub(super) struct LiveResult {
     small_udp_share: f64,
     /// Median RTT without delay minus that of the bare pair, in milliseconds.
     base_rtt_over_bare_ms: f64,
-    /// Uncounted losses: sent − received − dropped by the model − counted as artifacts.
+    /// Frames lost before the link without being counted: sent − arrived at the link − counted as
+    /// `ring_full` or `too_long`. The maximum over the runs.
     unseen: i64,
     bare: PathPerformance,
     link: PathPerformance,
-    /// RTT error at each delay: measured − base − twice the delay.
+    /// RTT error at each delay: measured RTT − RTT without delay − twice the delay.
     rtt_errors: Vec<RttError>,
 }
 

@@ -176,7 +176,7 @@ fn links_without_a_seed_lose_different_packets() {
     let Some((joined, _folder, node)) = started() else {
         return;
     };
-    // Addresses are resolved in advance.
+    // Resolve addresses in advance.
     node.assert_round_trip(&joined, 0.0);
     let body = attachment(&path_of(&joined.near), json!({ "loss": "50%" }));
     let ping = format!("ping -c 60 -i 0.01 -W 1 {}", joined.far_address);
@@ -269,7 +269,7 @@ fn an_attachment_waits_while_another_program_has_its_interface() {
     let attached = node.wait_for("near", "attached");
     assert!(attached.get("taken").is_none(), "{attached}");
     node.assert_round_trip(&joined, 30.0);
-    // Without `wait`, a missing target is refused.
+    // An attachment that waits for its target has no `taken`: no program has the interface.
     body["target"] = json!({ "netns": "no-such-name" });
     let waiting = node.put("waits", &body);
     assert_eq!(waiting["state"], "waiting", "{waiting}");

@@ -144,7 +144,7 @@ fn classic_filters_stay_and_delays_do_not_multiply() {
     let tc = |line: &str| change(&joined.near, format!("tc {line}"));
     tc("qdisc add dev eth0 clsact");
     for hook in ["ingress", "egress"] {
-        // The action counts all bytes of all frames.
+        // The classic BPF program matches every frame.
         let program = "bytecode '1,6 0 0 4294967295'";
         tc(&format!(
             "filter add dev eth0 {hook} bpf {program} flowid 1:1"

@@ -102,7 +102,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
     assert_eq!(stage.ask("GET /v1", "").status, 200);
     let before = memory_of(running.id(), "VmRSS");
     let name = "x".repeat(15 << 20);
-    // Invalid JSON, an unknown link, and a valid change with a long remark.
+    // Invalid JSON, an unknown link, and a valid change after 15 MiB of spaces.
     let bodies = &[
         format!("{{\"off\": [\"{name}\""),
         format!("{{\"off\": [\"{name}\"]}}"),
