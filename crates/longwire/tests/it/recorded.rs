@@ -48,7 +48,7 @@ fn assert_same_offline(link: &str) {
             let mut pairs = live.iter().zip(&offline);
             assert!(
                 pairs.all(|(live, offline)| live.2 == offline.2),
-                "{way}: other bytes"
+                "{way}: bytes differ"
             );
         }
     }
@@ -186,7 +186,7 @@ fn a_recorded_network_decides_the_same_again() {
     let rows = decided(&live, "ab.up").into_values();
     let lost = rows.filter(|row| row.reason.as_deref() == Some("handover"));
     assert_eq!(Some(lost.count() as u64), moved);
-    // The scenario was on time.
+    // Both runs made the same changes at the same times.
     let (made, again) = (
         list(&report["changes"]["made"]),
         list(&offline["changes"]["made"]),
@@ -205,7 +205,7 @@ fn a_recorded_network_decides_the_same_again() {
     assert_eq!(report["passed"], offline["passed"]);
     assert_eq!(report["switch"], offline["switch"]);
 
-    // The output frames are identical.
+    // Every frame that left live also leaves offline, at least as often.
     let (live, again) = (counted(&dir.file("run.out.pcapng")), counted(&out));
     assert!(live.values().sum::<u64>() > 1_000);
     for (frame, times) in &live {

@@ -92,8 +92,8 @@ fn simulate(dir: &Folder, network: &str, arguments: &str) -> Ran {
     longwire(format!("simulate {file} --json {arguments}"))
 }
 
-/// A frame of 125 bytes takes 1 ms at 1 Mbit/s. Two simultaneous frames queue; frames that arrive
-/// in the second of the change cross the changed link.
+/// A frame of 125 bytes takes 1 ms at 1 Mbit/s. The first two arrive simultaneously, so one queues;
+/// the last ones arrive just before the change at 1 s, or exactly then.
 fn sent() -> Vec<Sent> {
     vec![
         Sent(EPOCH, 0, 2, 125),

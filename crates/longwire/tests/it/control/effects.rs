@@ -128,7 +128,7 @@ fn links_are_added_and_removed() {
     let before = passed();
     controlled.well("remove new");
     controlled.takes_to(SECOND, 0.0);
-    assert!(passed() >= before + 8, "they fall to unmatched");
+    assert!(passed() >= before + 8, "frames still cross a link");
     controlled.ctl("get new").exits(2);
     assert_nothing_lost(&controlled.stop().0);
 }

@@ -145,7 +145,7 @@ fn an_event_of_the_scenario_is_skipped_to() {
     let at = count(&skip());
     assert!(at < 400_000_000_000, "{at}");
     let is_down = || stage.get("/v1/links/home")["up"]["state"] == "off";
-    eventually("it is not down", is_down);
+    eventually("the link is not off", is_down);
     let changes = stage.get("/v1/changes");
     assert_eq!(changes["changes"][0]["at_ns"], at, "{changes}");
     assert_eq!(stage.get("/v1/scenario")["events"], json!([]));
