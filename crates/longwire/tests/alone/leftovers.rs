@@ -53,7 +53,7 @@ fn nothing_is_left_after_the_end() {
     let _alone = crate::alone();
     for user in User::all() {
         let before = traces();
-        // Both commands leave a background process that ignores signals.
+        // Both commands leave a background process; that of CMD ignores SIGTERM.
         let peer = "--peer-wait 1s --peer 'sleep 86402 & sleep 0.1'";
         let line = "trap \"\" TERM; sleep 86401 & echo done";
         user.exec(format!("{peer} -- sh -c '{line}'")).well();

@@ -55,7 +55,7 @@ fn the_outside_is_reached() {
     let line = format!("ping -c2 -i0.5 -W2 {OUTSIDE} && echo $LONGWIRE_FAR");
     let mut command = user.exec_command(format!("--uplink -- sh -c '{line}'"));
     let ran = host.run(|| Ran::of(&mut command)).expect("it is entered");
-    // Longwire chose another network.
+    // The host uses the first network that Longwire would choose.
     ran.well().prints("2 received").prints("10.78.0.2");
     assert_eq!(state(&host), before);
     assert_eq!(records(), [""; 0]);

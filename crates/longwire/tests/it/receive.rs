@@ -34,8 +34,8 @@ fn files(dir: &Folder, received: &[u8]) -> (String, String) {
 #[test]
 fn a_capture_is_judged_against_its_trace() {
     let dir = Folder::new();
-    // The capture begins an hour later with a clock 100 ppm slower; every hundredth frame is lost,
-    // and every second one is a microsecond late.
+    // The capture begins an hour later, and its clock is 100 ppm fast; every hundredth frame is
+    // lost, and every second one is a microsecond late.
     let later = EPOCH + 3_600_000_000 * US;
     let came = received(|number| {
         let due = number * 70 * US;

@@ -79,7 +79,7 @@ fn containers_start_and_stop_without_the_node() {
     status["cniVersion"] = json!("1.1.0");
     first.fails(&machine, "STATUS", &status, 50);
     first.fails(&machine, "CHECK", &config, 11);
-    // Removing a container always succeeds.
+    // Removing a container succeeds even without a node.
     first.well(&machine, "DEL", &config, &previous);
     first.well(&machine, "DEL", &machine.bridge(), "");
     let (previous, three) = third.add_to_bridge(&machine);

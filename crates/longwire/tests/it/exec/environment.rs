@@ -32,7 +32,7 @@ fn names_and_variables_are_those_of_the_ends() {
 #[test]
 fn ping_needs_no_capabilities() {
     for user in User::all() {
-        // A copy without file capabilities can only use the datagram socket.
+        // A copy without file capabilities can only use an ICMP datagram socket.
         let copy = user.dir.file("ping");
         let mut places = ["/usr/bin/ping", "/bin/ping"].iter();
         if places.any(|place| std::fs::copy(place, &copy).is_ok()) {
