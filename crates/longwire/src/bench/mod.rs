@@ -32,7 +32,7 @@ pub use shards::ShardsArgs;
   longwire bench accuracy --delay 1ms,100ms one-way error through a veth pair
   longwire bench throughput --json          for programs")]
 pub struct BenchArgs {
-    /// What to measure
+    /// Benchmark to run
     #[command(subcommand)]
     pub what: Bench,
     /// Port type of the live benchmarks: packet, xdp or auto

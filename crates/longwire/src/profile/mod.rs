@@ -145,7 +145,7 @@ pub(super) fn rfc2544(args: &ProfileArgs, traffic: &TrafficArgs) -> Result<Rfc25
     let rate = traffic.load_rate("ethernet")?;
     let sizes = args.frame_sizes.iter();
     Ok(Rfc2544 {
-        rate: rate.ok_or_else(|| Error::usage("give --rate, what 100 % is"))?,
+        rate: rate.ok_or_else(|| Error::usage("give --rate, the 100 % load, such as 1gbit"))?,
         sizes: sizes.map(|size| size - FCS_LEN).collect(),
         tests: args.tests.iter().map(|test| test.test()).collect(),
         trial: args.trial,

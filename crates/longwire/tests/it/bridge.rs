@@ -167,7 +167,7 @@ fn a_storm_in_a_loop_is_bounded_and_reported() {
     // Wait until every port has used up its burst.
     std::thread::sleep(Duration::from_secs(2));
     // 200 frames/s of the station, and 500 from each port of the loop: frames circulate until the
-    // storm limit drops them, so it is always reached. A machine pause spoils a measurement.
+    // storm limit drops them, so it is always reached. A machine pause may distort one rate.
     let rates: Vec<f64> = (0..5)
         .map(|_| {
             let (began, before) = (Instant::now(), arrived(&site, 1));
