@@ -44,7 +44,7 @@ mod tests {
         let owner = Some(61_234);
         chown(&path, owner, owner).expect("a user");
         write(&path, |out| out.write_all(b"new")).expect("writable");
-        // A running process can no longer change file ownership.
+        // A thread without privileges cannot change file ownership.
         let later = path.clone();
         let limited = std::thread::spawn(move || {
             give_up_for(Some(&later), &[]);

@@ -91,7 +91,7 @@ impl StatusLine {
     }
 }
 
-/// Returns the links, or the ports of a network.
+/// Returns the links, or the ports if there are no links.
 fn places(report: &RunReport) -> Vec<Place<'_>> {
     if report.links.is_empty() {
         return report.ports.iter().map(Place::Port).collect();

@@ -92,7 +92,7 @@ fn traffic_of(spec: &AttachmentSpec) -> String {
     words.join("; ")
 }
 
-/// Returns the options of a run's first link, or why it has none.
+/// Returns the options of a run's first link, or why they are unknown.
 fn options_of(process: &AttachProcess) -> String {
     if process.closed {
         return CLOSED.to_owned();
@@ -100,7 +100,7 @@ fn options_of(process: &AttachProcess) -> String {
     match links_of(process) {
         Some(links) => words(&links),
         None if geteuid().is_root() => "(does not respond)".to_owned(),
-        None => "(may need root)".to_owned(),
+        None => "(not readable; try sudo)".to_owned(),
     }
 }
 

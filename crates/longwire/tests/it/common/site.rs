@@ -64,7 +64,7 @@ pub fn stream(
     (to, address): (&NetNamespace, IpAddr),
     during: impl FnOnce(),
 ) -> u64 {
-    // The pattern's period is not a power of two.
+    // The period is not a power of two, so that repeated or missing blocks show.
     const PERIOD: usize = 251;
     let pattern: Vec<u8> = (0..PERIOD * 257).map(|at| (at % PERIOD) as u8).collect();
     let address = SocketAddr::new(address, 7_000);

@@ -15,7 +15,8 @@ pub const NAME: &str = "longwire.test/tools:1";
 const PROGRAMS: [&str; 4] = ["iperf3", "ping", "curl", "busybox"];
 const APPLETS: [&str; 6] = ["sh", "sleep", "httpd", "tail", "cat", "touch"];
 
-/// Returns the contents of `/www/data`; the pattern's period is not a power of two.
+/// Returns the contents of `/www/data`. The pattern's period is not a power of two, so that
+/// repeated or missing blocks show.
 pub fn data() -> Vec<u8> {
     (0..4_000_003_u32).map(|at| (at % 251) as u8).collect()
 }
