@@ -16,7 +16,7 @@ Examples:
   longwire completions fish > ~/.config/fish/completions/longwire.fish
   longwire completions zsh > ~/.zfunc/_longwire")]
 pub struct CompletionsArgs {
-    /// Shell
+    /// Shell for which to print completions
     #[arg(value_enum)]
     pub shell: Shell,
 }

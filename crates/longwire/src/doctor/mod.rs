@@ -70,7 +70,7 @@ impl Finding {
         }
     }
 
-    /// Returns a warning, or without a problem a finding that ignores cost and fix.
+    /// Returns a warning; if `is_ok`, a finding without a problem, which ignores cost and fix.
     fn warn_unless(is_ok: bool, topic: impl Into<String>, found: impl Into<String>) -> Finding {
         Finding {
             status: if is_ok { Status::Ok } else { Status::Warn },

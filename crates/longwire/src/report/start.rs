@@ -91,7 +91,7 @@ impl Announcement {
     }
 }
 
-/// Groups link names by text.
+/// Groups the names of links with equal texts.
 fn together<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
     let mut groups: Vec<(Vec<&str>, String)> = Vec::new();
     for (name, text) in texts {

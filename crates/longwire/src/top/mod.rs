@@ -55,7 +55,7 @@ pub struct TopArgs {
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Sort column, in descending order
+    /// Sort column, in descending order; names ascend
     #[arg(long, value_enum, default_value_t)]
     pub sort: Sort,
 

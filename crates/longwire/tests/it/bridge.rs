@@ -118,7 +118,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     let lines =
         "[[link]]\nname = \"seven\"\nmatch = \"vlan=7\"\nshared = true\nloss = \"nth:every=2\"";
     let network = start(&site, lines);
-    // The switch has learned the second station in only one of the two VLANs.
+    // Let the switch learn the second station in VLAN 7, but not in VLAN 8.
     tagged(&site, 1, 0, "7", 2);
     let captures = [1, 2].map(|station| {
         let name = format!("at{station}.pcap");

@@ -20,7 +20,7 @@ pub struct DetachArgs {
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
 
-    /// All attached links
+    /// Remove all attached links
     #[arg(long, conflicts_with = "names")]
     pub all: bool,
 }

@@ -82,7 +82,7 @@ pub struct AttachArgs {
     #[arg(long)]
     pub host_network: bool,
 
-    /// Interface; default: the default route's; `all`: every interface except lo
+    /// Interface to attach to; default: that of the default route; `all`: every one except lo
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
 

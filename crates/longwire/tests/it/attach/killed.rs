@@ -110,7 +110,7 @@ fn assert_open_at_once(program: RunningProgram, wires: &[Wire]) {
 fn all_interfaces_of_a_killed_program_are_open_at_once() {
     let Some(joined) = Joined::new() else { return };
     let wires = wires(&joined);
-    // The open-file limit is too low for all links.
+    // The soft limit on open files is too low for all links; the program must raise it.
     let line = joined.line("all", &name_of("killed-all"), "--loss 100%");
     let program = RunningProgram::spawn(&mut piped(format!("prlimit --nofile=128:4096 {line}")));
     assert_open_at_once(program.ready("attached to"), &wires);

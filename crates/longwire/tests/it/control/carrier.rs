@@ -4,7 +4,7 @@
 use crate::common::program::{change, wait_for};
 use crate::control::ControlledRun;
 
-/// Two networks on one machine, without further hosts.
+/// Two pairs of ports; the carrier of each TAP device follows the links toward it.
 const NETWORK: &str = r#"
 [ports]
 first = { opens = "tap:lw0", carrier = "one*.down" }
