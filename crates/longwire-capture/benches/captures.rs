@@ -1,6 +1,6 @@
-//! Measures the CPU time to read and write a captured frame, because other programs do not affect
-//! it. Also measures the elapsed time of reading on a separate thread, with and without
-//! compression.
+//! Measures the CPU time per frame to read and to write captures, which is independent of other
+//! programs, and the elapsed time per frame to read them with and without compression and a
+//! read-ahead thread.
 //!
 //! Run `cargo bench -p longwire-capture --bench captures`. `-- --test` shortens each measurement;
 //! `-- --huge` reads a sparse 20 GB file that stores only record headers.
@@ -16,7 +16,7 @@ use longwire_engine::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
 #[path = "../tests/it/common/packing.rs"]
-#[allow(dead_code, missing_docs, reason = "the tests use all of it")]
+#[allow(dead_code, missing_docs, reason = "the tests use the rest")]
 mod packing;
 
 const THIS_THREAD: ClockId = ClockId::CLOCK_THREAD_CPUTIME_ID;
@@ -85,7 +85,7 @@ fn read(path: &str, ahead: bool, mut take: impl FnMut(&[u8])) -> u64 {
     seen
 }
 
-/// Returns a payload that compresses to about half: text-like, with half of the byte values.
+/// Returns a payload that compresses to about half: 16 letters at random.
 fn payload(len: usize, state: &mut u32) -> Vec<u8> {
     let bytes = (0..len).map(|_| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -109,11 +109,11 @@ fn packed(count: u64) {
                 let mut times: Vec<_> = (0..5).map(|_| read_time(path, count, ahead)).collect();
                 times.sort_by(|one, other| one.0.total_cmp(&other.0));
                 let (nanos, cpu) = times[2];
-                let place = if ahead { "by a thread" } else { "here" };
+                let place = if ahead { "read ahead" } else { "inline" };
                 let gigabytes = plain.len() as f64 / count as f64 / nanos;
                 println!(
                     "read {name:<5} of {len:>4} bytes, {place:<11} {nanos:8.1} ns {:8.2} M/s \
-                     {gigabytes:6.2} GB/s  {cpu:8.1} ns of processors",
+                     {gigabytes:6.2} GB/s  {cpu:8.1} ns of CPU time",
                     1e3 / nanos,
                 );
             }
@@ -122,8 +122,8 @@ fn packed(count: u64) {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Returns elapsed time and CPU time of all threads, in nanoseconds per frame. Each frame is copied
-/// once, as into a delay line.
+/// Returns the elapsed time, and the CPU time of all threads, in nanoseconds per frame. Copies each
+/// frame once, as a delay line would.
 fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     let mut line = vec![0u8; 4 << 20];
     let mut at = 0;
@@ -142,7 +142,7 @@ fn read_time(path: &str, count: u64, ahead: bool) -> (f64, f64) {
     (nanos / count as f64, cpu as f64 / count as f64)
 }
 
-/// Reads 20 GB of records whose data are holes in the file, and prints the resident memory.
+/// Reads 20 GB of records whose data are holes in the file, and prints the peak resident memory.
 fn huge() {
     const LEN: u32 = 250_000;
     const RECORDS: u64 = 80_000;
@@ -170,7 +170,7 @@ fn huge() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let peak = peak.unwrap().trim();
-    println!("read 20 GB in {seconds:.1} s, at the most in memory {peak}");
+    println!("read 20 GB in {seconds:.1} s; peak resident memory {peak}");
 }
 
 fn main() {

@@ -14,7 +14,7 @@ pub enum PlotError {
     Usage(String),
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("{}: cannot read it: {source}", path.display())]
+    #[error("{}: cannot read: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error(
         "{}: neither a verdict log (--log FILE) nor a report (--report FILE, --json): {source}",

@@ -176,8 +176,8 @@ impl FileReader {
         stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Waits for the thread's end: a process must be single-threaded to enter a user namespace.
-    /// Joining returns shortly before the kernel removes the thread.
+    /// Waits until the thread is gone, because a process must be single-threaded to enter a user
+    /// namespace. Joining is not enough: it returns shortly before the kernel removes the thread.
     fn finish(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;

@@ -58,7 +58,7 @@ impl FormatWriter for CsvWriter {
         // `into_inner` flushes the CSV writer into the buffer, which is then flushed to the file.
         let buffer = self.out.into_inner().map_err(|error| error.into_error());
         let flushed = buffer.and_then(|mut buffer| buffer.flush());
-        flushed.map_err(|source| LogError::file(path, "cannot write it", source))
+        flushed.map_err(|source| LogError::file(path, "cannot write", source))
     }
 }
 
@@ -67,7 +67,7 @@ fn unwritten(path: &Path, error: csv::Error) -> LogError {
         csv::ErrorKind::Io(source) => source,
         other => io::Error::other(format!("{other:?}")),
     };
-    LogError::file(path, "cannot write it", source)
+    LogError::file(path, "cannot write", source)
 }
 
 /// Reads rows from CSV lines.
@@ -116,7 +116,7 @@ impl CsvReader {
         let epoch = values.epoch()?;
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {
-            return Err(format!("epoch_ns {epoch} differs from the log's, {first}"));
+            return Err(format!("epoch_ns is {epoch}, but {first} in the first row"));
         }
         values.row(&mut self.names)
     }
@@ -154,9 +154,9 @@ impl FormatReader for CsvReader {
 
 fn unread(path: &Path, error: csv::Error) -> LogError {
     let line = error.position().map(csv::Position::line);
-    let place = line.map_or("a line".to_owned(), |line| format!("line {line}"));
+    let place = line.map_or("unknown line".to_owned(), |line| format!("line {line}"));
     let what = match error.into_kind() {
-        csv::ErrorKind::Io(source) => return LogError::file(path, "cannot read it", source),
+        csv::ErrorKind::Io(source) => return LogError::file(path, "cannot read", source),
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => {

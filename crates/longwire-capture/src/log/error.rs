@@ -21,7 +21,7 @@ pub enum LogError {
     #[error("{}: empty: the run was killed before its first record", path.display())]
     Empty { path: PathBuf },
     #[error(
-        "{}: not a verdict log: missing {} of the columns {}",
+        "{}: not a verdict log: missing {}; a log has the columns {}",
         path.display(), lacking(missing), COLUMNS.join(", ")
     )]
     Columns {
@@ -49,7 +49,7 @@ pub enum LogError {
 /// Formats the list of missing columns.
 fn lacking(missing: &[&str]) -> String {
     if missing.len() == COLUMNS.len() {
-        "all".to_owned()
+        "all columns".to_owned()
     } else {
         missing.join(", ")
     }

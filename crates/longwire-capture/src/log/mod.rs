@@ -79,7 +79,7 @@ impl LogWriter {
             return Err(LogError::Extension { path });
         };
         let created = open::to_write(&path);
-        let file = created.map_err(|source| LogError::file(&path, "cannot create it", source))?;
+        let file = created.map_err(|source| LogError::file(&path, "cannot create", source))?;
         let format = match format {
             LogFormat::Csv => Box::new(CsvWriter::new(file, &path)?),
             LogFormat::Parquet => parquet::writer(file, &path)?,
@@ -145,7 +145,7 @@ impl LogReader {
     /// [`LogError::NoParquet`] without the feature `parquet`.
     pub fn open(path: impl Into<PathBuf>) -> Result<LogReader, LogError> {
         let path = path.into();
-        let unreadable = |source| LogError::file(&path, "cannot read it", source);
+        let unreadable = |source| LogError::file(&path, "cannot read", source);
         let is_parquet = is_parquet(&path).map_err(unreadable)?;
         let file = File::open(&path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;

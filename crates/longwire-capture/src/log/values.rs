@@ -72,7 +72,7 @@ impl<'a, B: AsRef<[u8]>> Values<'a, B> {
         let (name, bits) = (self.layout.name(index), size_of::<T>() * 8);
         match &self.values[index] {
             Value::Number(number) => T::try_from(*number)
-                .map_err(|_| format!("{name} {number} does not fit into {bits} bits")),
+                .map_err(|_| format!("{name} {number} does not fit in {bits} bits")),
             Value::Written(_) => {
                 let text = self.text(index)?.unwrap_or_default();
                 text.parse().map_err(|_| {

@@ -39,8 +39,8 @@ pub(super) struct Depth {
     blocks: usize,
     /// Maximum bytes per block.
     len: usize,
-    /// Number of used blocks returned together, at most half; the thread uses the other half
-    /// meanwhile. A return may wake the thread, which takes microseconds.
+    /// Number of used blocks returned together, because each return may wake the thread, which
+    /// takes microseconds. At most half of `blocks`: the thread fills the others meanwhile.
     bunch: usize,
 }
 
@@ -72,8 +72,8 @@ impl Depth {
 
 /// A message from the read-ahead thread.
 pub(super) enum Parcel {
-    /// A block, the number of bytes after its head, and the number of stored file bytes consumed by
-    /// the end of the block.
+    /// A block, the number of bytes after its head, and the number of stored file bytes consumed up
+    /// to the block's end.
     Bytes(Box<[u8]>, usize, u64),
     /// End of the file.
     End,
@@ -181,7 +181,7 @@ impl ReadAhead {
         })
     }
 
-    /// Returns a block to the thread, possibly together with other used blocks.
+    /// Collects a used block; returns all collected blocks to the thread once there are `bunch`.
     pub(super) fn give_back(&mut self, block: Box<[u8]>) {
         self.used.push(block);
         if self.used.len() < self.depth.bunch {

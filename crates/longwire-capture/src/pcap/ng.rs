@@ -339,8 +339,8 @@ impl Ng {
         })
     }
 
-    /// Returns the length of a frame's FCS in bytes. Non-zero flags in the block override the
-    /// interface's length.
+    /// Returns the length of a frame's FCS in bytes. A non-zero length in the block's flags
+    /// overrides the interface's.
     #[inline]
     fn fcs_len(&self, interface: &Interface, block: &[u8], data_at: usize, captured: u32) -> u32 {
         let options_at = data_at + captured.next_multiple_of(4) as usize;

@@ -299,7 +299,8 @@ impl Source {
     }
 }
 
-/// Whether a call on `file` would return immediately, possibly with an end or an error.
+/// Whether reading or writing `file`, as selected by `events`, would return immediately, if only
+/// with end of file or an error.
 pub(super) fn is_ready(file: BorrowedFd<'_>, events: PollFlags) -> bool {
     let mut wait = [PollFd::new(file, events)];
     poll(&mut wait, PollTimeout::ZERO).unwrap_or(0) > 0

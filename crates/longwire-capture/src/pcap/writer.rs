@@ -91,7 +91,7 @@ impl CaptureWriter {
             return Err(CaptureError::unsupported(path, reason));
         };
         if format == CaptureFormat::PcapNanos && !interfaces.is_empty() {
-            let reason = "pcap cannot store ports; use .pcapng";
+            let reason = "pcap cannot record the port of a frame; use .pcapng";
             return Err(CaptureError::unsupported(path, reason));
         }
         let opened = open_output(path);
@@ -222,7 +222,10 @@ impl CaptureWriter {
         wire_len: u32,
     ) -> Result<(), CaptureError> {
         if bytes.len() > CAPTURED_MAX as usize {
-            let reason = format!("frame of {} bytes is too long", bytes.len());
+            let reason = format!(
+                "frame of {} bytes; the maximum is {CAPTURED_MAX}",
+                bytes.len()
+            );
             return Err(CaptureError::unsupported(&self.name, reason));
         }
         match self.format {

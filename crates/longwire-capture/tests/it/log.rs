@@ -261,10 +261,10 @@ fn non_logs_are_refused() {
         let said = complaint(&path);
         assert!(said.contains(expected), "{said}");
     };
-    let expected = "missing all of the columns frame, link";
+    let expected = "missing all columns; a log has the columns frame, link";
     refused("log.csv", "time,rate\n1,2\n", expected);
     let renamed = COLUMNS.join(",").replace("copy", "copies") + "\n";
-    refused("log.csv", &renamed, "missing copy of the columns");
+    refused("log.csv", &renamed, "missing copy; a log has the columns");
     let killed = "empty: the run was killed before its first record";
     refused("log.csv", "", killed);
     refused("log.parquet", "", killed);

@@ -41,7 +41,7 @@ fn ng(frames: u32) -> Vec<u8> {
     file.bytes
 }
 
-/// Packs a capture in each way and in none.
+/// Returns a capture in each compression, and uncompressed.
 fn with_plain(plain: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let packed = all(plain).into_iter();
     packed.chain([("no", plain.to_vec())]).collect()
@@ -216,7 +216,10 @@ fn a_slow_pipe_is_not_waited_for() {
     theirs.write_all(&packed[..packed.len() / 2]).unwrap();
     let path = format!("/proc/self/fd/{}", ours.as_raw_fd());
     let mut reader = CaptureReader::open(&path).unwrap();
-    assert!(reader.read_ahead(true, || ()).is_err(), "it comes once");
+    assert!(
+        reader.read_ahead(true, || ()).is_err(),
+        "a pipe can be read only once"
+    );
     reader.read_ahead(false, || ()).unwrap();
     reader.never_wait();
     let deadline = Instant::now() + Duration::from_secs(20);

@@ -24,7 +24,7 @@ fn frame_check_sequences_are_no_part_of_a_frame() {
     file.record(2, 0, &frame(62), 64);
     let (frames, _) = read_whole(&file.bytes, false);
     assert_eq!(frames[0], (1_000_000_000, frame(64)[..60].to_vec(), 60));
-    assert_eq!(frames[1].1.len(), 60, "cut within the sequence");
+    assert_eq!(frames[1].1.len(), 60, "truncated within the FCS");
 }
 
 #[test]

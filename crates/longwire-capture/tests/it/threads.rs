@@ -74,7 +74,8 @@ fn a_full_disk_is_reported_a_few_buffers_later() {
     let here = here.expect_err("no space").to_string();
     assert_eq!(behind.expect_err("no space").to_string(), here);
     assert!(here.contains("No space"), "{here}");
-    // At most three buffers of 256 KiB, with frames of 750 bytes on average.
+    // The thread's error is late by at most three buffers of 256 KiB; frames have 750 bytes on
+    // average.
     assert!(before < before_here + 1_200, "{before} after {before_here}");
     // A short capture only fails when it is finished.
     let (before, behind) = write(&full, true, 10);

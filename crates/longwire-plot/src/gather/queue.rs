@@ -11,8 +11,8 @@ use longwire_capture::log::Row;
 use super::service::Services;
 use crate::runs::InOrder;
 
-/// Maximum number of rows kept until the first known departure, from which those of lost frames are
-/// estimated.
+/// Maximum number of rows kept until the first known departure, from which the departures of lost
+/// frames are estimated.
 const EARLY_MAX: usize = 1 << 14;
 
 /// Queue length.

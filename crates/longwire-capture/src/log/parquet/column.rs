@@ -48,7 +48,10 @@ impl Column {
             ColumnReader::ByteArrayColumnReader(reader) => batches(reader, optional, Value::Text),
             _ => {
                 let kind = of.physical_type();
-                return Err(general(format!("column {} is of type {kind}", of.name())));
+                return Err(general(format!(
+                    "column {} has unsupported type {kind}",
+                    of.name()
+                )));
             }
         };
         if of.max_rep_level() > 0 || of.max_def_level() > 1 {
@@ -91,7 +94,7 @@ fn batches<T: DataType>(
             is_absent.then_some(Value::Absent).or_else(|| values.next())
         });
         let batch: Option<Vec<_>> = batch.collect();
-        batch.ok_or_else(|| general("fewer values than rows"))
+        batch.ok_or_else(|| general("a column has fewer values than rows"))
     })
 }
 

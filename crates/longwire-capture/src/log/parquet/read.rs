@@ -108,7 +108,7 @@ impl ParquetReader {
             self.columns.push(column);
         }
         let rows = u64::try_from(metadata.num_rows());
-        self.rows_left = rows.map_err(|_| general("a negative number of rows"))?;
+        self.rows_left = rows.map_err(|_| general("a row group has a negative number of rows"))?;
         Ok(())
     }
 

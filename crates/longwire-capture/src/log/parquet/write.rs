@@ -204,14 +204,14 @@ fn unwritten(path: &Path, source: ParquetError) -> LogError {
     // Report system errors, such as a full disk, directly.
     let source = match source {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {
-            Ok(source) => return LogError::file(path, "cannot write it", *source),
+            Ok(source) => return LogError::file(path, "cannot write", *source),
             Err(error) => ParquetError::External(error),
         },
         source => source,
     };
     LogError::Parquet {
         path: path.to_owned(),
-        action: "cannot write it".to_owned(),
+        action: "cannot write".to_owned(),
         source: source.into(),
     }
 }

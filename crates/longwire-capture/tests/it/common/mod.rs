@@ -35,7 +35,7 @@ pub fn read_to_end(reader: &mut CaptureReader) -> (Vec<Frame>, Option<CaptureErr
     }
 }
 
-/// Like [`read_to_end`], from a capture in memory, which may be refused at once.
+/// Like [`read_to_end`], for a capture in memory; also returns an error in its header.
 pub fn read_all(bytes: &[u8], ahead: bool) -> (Vec<Frame>, Option<CaptureError>) {
     let mut reader = match reader(bytes) {
         Ok(reader) => reader,
