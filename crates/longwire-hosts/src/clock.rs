@@ -8,7 +8,7 @@ use nix::time::ClockId;
 /// are kernel adjustments, at most 500 ppm.
 const WALL_STEP_MIN: u64 = 1_000_000;
 
-/// A simultaneous reading of both clocks.
+/// A simultaneous reading of a host's two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// CLOCK_MONOTONIC, the time base of a run ([`monotonic_now`]).

@@ -24,7 +24,7 @@ const SKEW_MAX: f64 = 500e-6;
 const EXCHANGES_MIN: u64 = 8;
 
 /// Minimum deviation from the prediction that counts as a clock step, in nanoseconds, in addition
-/// to the uncertainty of both.
+/// to the uncertainties of the exchange and of the prediction.
 const STEP_MIN: i64 = 1_000_000;
 
 /// Number of consecutive exchanges that confirm a step.
@@ -120,7 +120,7 @@ impl OffsetEstimator {
         self.base.map_or(0, |(base, _)| base.round_trip.div_ceil(2))
     }
 
-    /// Returns how much faster this host's clock runs, in ppm.
+    /// Returns how much faster this host's clock runs than the other's, in ppm.
     pub fn skew_ppm(&self) -> f64 {
         self.base.map_or(0.0, |(_, skew)| skew * 1e6)
     }

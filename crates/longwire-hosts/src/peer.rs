@@ -98,12 +98,12 @@ pub struct Peer {
     batch: Vec<u8>,
     /// Latest release in `batch`.
     batch_deadline: Nanos,
-    /// Frames sent before the session or the last ping.
+    /// Frames sent before the last ping or, without a ping in this session, before the session.
     frames_before: u32,
     /// Number of frames sent when the other host was last heard.
     sent_when_heard: u64,
-    /// Frames sent to a host that fell silent, since it was last heard. If the host has not
-    /// restarted, it counts them itself.
+    /// Frames sent after the host's last datagram and before it was reported silent. If it returns
+    /// without a restart, it counts the lost ones itself.
     unconfirmed: u64,
     frame_number: u32,
     records: Vec<u8>,

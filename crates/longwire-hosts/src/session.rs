@@ -222,9 +222,9 @@ impl BegunHandshakes {
 ///
 /// A replayed message must be cheap to reject, so a message is answered only if it is newer than
 /// all answered messages of its instance. Times of different instances are not comparable, because
-/// the clock may be wrong after a restart. A replaced instance is therefore never answered again,
-/// and an unknown one always is. Without the session's keys, an attacker who replays messages gains
-/// nothing ([`crate::peer::Peer`] keeps its session).
+/// the clock may be wrong after a restart. Therefore, a replaced instance is never answered again,
+/// and an unknown instance is always answered. Without the session's keys, an attacker who replays
+/// messages gains nothing ([`crate::peer::Peer`] keeps its session).
 #[derive(Default)]
 pub struct AnsweredHandshakes {
     /// Instances and the time of their latest message.

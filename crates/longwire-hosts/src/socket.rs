@@ -57,7 +57,7 @@ pub struct Outbox {
     ends: Vec<(usize, SockaddrStorage)>,
     /// Maximum datagram length in bytes for UDP_SEGMENT; 0 if unsupported.
     segment_max: usize,
-    /// Lower limits, for receivers to which longer datagrams failed.
+    /// Lower limits for receivers to which sending longer buffers failed.
     segment_max_to: Vec<(SockaddrStorage, usize)>,
     /// Send errors with their receivers.
     pub errors: Vec<(SocketAddr, Errno)>,
@@ -267,7 +267,7 @@ fn send_all(
         ) {
             Ok(done) => sent += done.count().max(1),
             Err(Errno::EINTR) => {}
-            // The error belongs to the first datagram, or to an earlier one.
+            // The error belongs to the first datagram or, if reported by ICMP, to an earlier one.
             Err(error) => {
                 let to = addresses[0].as_ref().and_then(address_of);
                 errors.extend(to.map(|to| (to, error)));
@@ -310,7 +310,7 @@ impl Inbox {
             flags,
             None,
         );
-        // There is no datagram, or an earlier one caused an error.
+        // No datagram has arrived, or one sent earlier caused an error (ICMP).
         let Ok(received) = received else {
             return;
         };

@@ -124,8 +124,8 @@ struct Shared {
 }
 
 impl Transport {
-    /// Starts the exchange. Returns it with the network's remote parts. `exits` maps each port to
-    /// the peer index of its host.
+    /// Starts the exchange. Also returns the deciding stage's queues to and from the peers. `exits`
+    /// maps each port to its host's index among the peers; `None` for a port of this host.
     ///
     /// # Errors
     /// The socket cannot be opened, or memory or threads are exhausted.

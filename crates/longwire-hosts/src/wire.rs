@@ -48,7 +48,7 @@ pub const VERSION: u8 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     pub port: u16,
-    /// The release queue: the number of the last link.
+    /// The line of the release queue: 0 without a link, else the last link's number plus 1.
     pub line: u32,
     /// Release time.
     pub release: Nanos,
@@ -81,8 +81,8 @@ pub struct Ping {
     pub is_ready: bool,
     /// The run's epoch on both clocks, if known.
     pub epoch: Option<Stamp>,
-    /// Low half of the number of frames sent before the session or before the last ping. Frames
-    /// missing from this number are lost.
+    /// Low half of the number of frames sent before the previous ping or, in a session's first
+    /// ping, before the session. Of these, the receiver counts missing frames as lost.
     pub frames_before: u32,
 }
 

@@ -105,7 +105,7 @@ fn in_memory(len: usize, burst: usize, frames: usize) {
     let headers = 28 * datagrams;
     let overhead = (bytes_sent + headers) as f64 / sent as f64 - len as f64;
     println!(
-        "{len:5} B, {burst:2} at once: {:6.0} ns to send, {:6.0} ns to receive; {overhead:.1} B more a frame, with UDP and IPv4",
+        "{len:5} B, {burst:2} at once: {:6.0} ns to send, {:6.0} ns to receive; {overhead:.1} B of overhead per frame, with UDP and IPv4",
         sealing as f64 / sent as f64,
         opening as f64 / sent as f64,
     );

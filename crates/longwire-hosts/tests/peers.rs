@@ -510,7 +510,7 @@ fn frames_to_a_host_that_died_are_counted() {
     assert!((900..1_100).contains(&pushed), "{pushed}");
     assert_eq!(report.frames_unsent, 1_500 - pushed);
     assert!(pushed - report.frames_unconfirmed <= 2, "{report:?}");
-    // After a restart, the host cannot count them.
+    // A restarted host cannot count these frames, so they stay unconfirmed.
     world.dead = None;
     world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);
     world.run_for(2_000 * MILLI);
