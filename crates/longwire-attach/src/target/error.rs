@@ -13,7 +13,7 @@ const NAMES_MAX: usize = 20;
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// No network namespace has this name.
-    #[error("no network namespace {}{}", path.display(), listed("; there are: ", known))]
+    #[error("no network namespace {}{}", path.display(), listed("; existing: ", known))]
     NoNamespace {
         /// The file.
         path: PathBuf,
@@ -86,7 +86,7 @@ impl fmt::Display for UnknownTarget {
         }
         let is_denied = |place: &Place| place.state == PlaceState::Denied;
         if self.places.iter().any(is_denied) {
-            write!(f, "; only root can find all of them: try sudo")?;
+            write!(f, "; only root sees all containers: try sudo")?;
         }
         write!(f, "{}", listed("\n  running: ", &self.known))?;
         let (absent, present): (Vec<&Place>, Vec<&Place>) = self
@@ -171,7 +171,7 @@ mod tests {
         };
         assert_eq!(
             unknown.to_string(),
-            "no container web; only root can find all of them: try sudo\n  /run/a: permission \
+            "no container web; only root sees all containers: try sudo\n  /run/a: permission \
              denied\n  absent: /run/b, /run/c\n  For other runtimes, use --pid with a process of \
              the container."
         );

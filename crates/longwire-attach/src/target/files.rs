@@ -68,7 +68,7 @@ impl Directory {
         // Opening a FIFO must not block.
         let file = File::from(self.open_file(path, OFlag::O_NONBLOCK)?);
         if !file.metadata()?.is_file() {
-            return Err(invalid("not a file"));
+            return Err(invalid("not a regular file"));
         }
         read_limited(file, bytes_max)
     }

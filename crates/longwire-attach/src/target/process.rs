@@ -94,7 +94,8 @@ impl Process {
             return State::Stopped;
         };
         let unverified = |reason| State::Unverified { pid, reason };
-        // A user may record any PID. A rootless runtime's user owns the network namespace.
+        // Users can record any PID, but a rootless container's network namespace belongs to its
+        // user.
         if let Some(user) = container.user
             && !matches!(self.namespace().and_then(|n| n.owner()), Ok(owner) if owner == user)
         {

@@ -288,7 +288,7 @@ fn named_namespaces() {
         assert!(found.process().is_none() && !found.is_host);
         tree.resolve(&found.target).expect("by its path");
     }
-    let known = "there are: run-netns, var-run-netns";
+    let known = "existing: run-netns, var-run-netns";
     tree.refuse(&Target::Netns("web".into()), known);
     // The namespace of the host is marked.
     let host = NetNamespace::current().expect("the test's namespace");
