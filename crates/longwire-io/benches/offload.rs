@@ -62,7 +62,7 @@ fn offloads(rounds: u64) {
         let len = partial.len();
         let rounds = rounds * 40;
         measure(
-            &format!("find a checksum finished, {len} bytes"),
+            &format!("check a complete checksum, {len} bytes"),
             rounds,
             || {
                 for _ in 0..rounds {
@@ -70,7 +70,7 @@ fn offloads(rounds: u64) {
                 }
             },
         );
-        measure(&format!("finish a checksum, {len} bytes"), rounds, || {
+        measure(&format!("complete a checksum, {len} bytes"), rounds, || {
             for _ in 0..rounds {
                 out.clear();
                 out.extend_from_slice(&partial);

@@ -95,7 +95,7 @@ fn receive_rate(kind: Kind, len: usize, time: Duration) {
     ages.sort_unstable();
     let sent = sent.into_inner();
     println!(
-        "receive {kind:?} {len} B: sent {:.3} Mpps, received {:.3} Mpps, sender and kernel {} ns a frame, lost {}, unseen {}, age of a burst's last frame p50 {} ns",
+        "receive {kind:?} {len} B: sent {:.3} Mpps, received {:.3} Mpps, sender and kernel {} ns/frame, lost {}, unseen {}, age of a burst's last frame p50 {} ns",
         sent as f64 / time.as_secs_f64() / 1e6,
         received as f64 / time.as_secs_f64() / 1e6,
         cost.into_inner(),
@@ -115,7 +115,7 @@ fn send_rate(kind: Kind, len: usize, time: Duration) {
     let (left, cost) = flood(&mut tx, &frame(1, len), time);
     thread::sleep(Duration::from_millis(20));
     println!(
-        "send {kind:?} {len} B: {:.3} Mpps, {cost} ns a frame, lost {}, unseen {}",
+        "send {kind:?} {len} B: {:.3} Mpps, {cost} ns/frame, lost {}, unseen {}",
         left as f64 / time.as_secs_f64() / 1e6,
         tx.losses().send_failed,
         left as i64 - (arrived() - before) as i64,
@@ -141,7 +141,7 @@ fn drain(kind: Kind, len: usize, rounds: usize) {
         std::hint::black_box(sum);
         best = best.min(start.elapsed().as_nanos() / 1000);
     }
-    println!("take a waiting frame {kind:?} {len} B: {best} ns");
+    println!("receive a queued frame {kind:?} {len} B: {best} ns");
 }
 
 fn main() {

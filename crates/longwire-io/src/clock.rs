@@ -1,8 +1,8 @@
 //! The clock of a run: CLOCK_MONOTONIC, optionally with a constant offset.
 //!
-//! A run that spans several hosts continues when one machine restarts. CLOCK_MONOTONIC then starts
-//! at zero again, which would make the run's start negative, but times are unsigned. Processes of
-//! multi-host runs therefore count from ten years before boot.
+//! A run that spans several hosts continues when one machine restarts. CLOCK_MONOTONIC on that
+//! machine then starts at zero again, which would make the run's start negative, but times are
+//! unsigned. Processes of multi-host runs therefore count from ten years before boot.
 //!
 //! `ClockReading` measures the offset of another clock.
 

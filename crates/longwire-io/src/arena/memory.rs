@@ -200,7 +200,10 @@ impl Memory {
     /// The bytes were written earlier, visibly to this thread, and no other thread or handle
     /// accesses them while the slice lives.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref, reason = "the caller's contract makes it sole")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the caller guarantees exclusive access"
+    )]
     pub(crate) unsafe fn slice_mut(&self, at: usize, len: usize) -> &mut [u8] {
         debug_assert!(at + len <= self.len);
         self.watch.write(at, len);

@@ -232,8 +232,8 @@ fn keep_only(descriptor: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the key of a request and the descriptor to hold for it, without one if that of the key is
-/// to be closed; `None` if the process has ended.
+/// Receives a request: its key, and the descriptor to hold, or none if the key's descriptor is to
+/// be closed. `None` if the process has ended.
 fn receive(socket: RawFd) -> io::Result<Option<(u64, Option<OwnedFd>)>> {
     let mut key = [0; REQUEST];
     let mut space = cmsg_space!(RawFd);

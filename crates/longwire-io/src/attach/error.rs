@@ -37,7 +37,10 @@ pub enum AttachError {
         "'{interface}' already belongs to a network's port or to a link of another Longwire version"
     )]
     OtherKind { interface: String },
-    #[error("a link for all traffic cannot become a link for part of it, or vice versa")]
+    #[error(
+        "a link for all traffic cannot become a link for part of it, or vice versa; detach it and \
+         attach again"
+    )]
     OtherPlace,
     #[error(
         "'{interface}' has the maximum of {count} BPF programs in one direction; remove a link \
@@ -54,7 +57,7 @@ pub enum AttachError {
          is too long"
     )]
     FilterTooComplex,
-    #[error("more than {} prefixes", super::PREFIXES_MAX)]
+    #[error("too many prefixes; the maximum is {}", super::PREFIXES_MAX)]
     TooManyPrefixes,
     #[error("fail-closed needs a BPF file system; run: mount -t bpf bpf /sys/fs/bpf")]
     NoBpfFileSystem,

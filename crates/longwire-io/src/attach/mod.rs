@@ -283,7 +283,7 @@ pub struct Engage {
 }
 
 /// Starts taking frames at all of these interfaces, or at none. An interface that an earlier
-/// process left closed stays closed until then, and on failure.
+/// process left closed stays closed until its frames are taken, and on failure.
 ///
 /// # Errors
 /// An interface is gone; another link that takes all frames was attached since [`prepare`]; or no

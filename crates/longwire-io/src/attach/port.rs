@@ -8,7 +8,8 @@
 //!
 //! Other packets, including ARP and received frames, are unaffected. The network may connect
 //! interfaces in different subnets. Frames between these are addressed to a router, so the program
-//! replaces that address with the interface's, and the kernel accepts the frame.
+//! replaces the router's MAC address with the interface's; otherwise, the kernel would not accept
+//! the frames.
 //!
 //! As with attachments, the program at the interface ends with this process.
 

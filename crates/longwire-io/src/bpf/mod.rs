@@ -428,7 +428,7 @@ mod tests {
                 assert_eq!(error.raw_os_error(), None, "{error}");
                 assert!(error.to_string().contains("R5 !read_ok"), "{error}");
             }
-            Ok(_) => panic!("a program that reads what was never written was loaded"),
+            Ok(_) => panic!("loaded a program that reads an uninitialised register"),
         }
         let program = [move_number(0, 0), EXIT];
         if let Err(error) = load_program(ProgramKind::Tcx, "accepted", &program) {

@@ -8,7 +8,7 @@
 //!
 //! The sides share two counters: published records and returned segments. A segment is returned
 //! once the reader is past it and no [`HeldFrame`] uses it. Only the reader holds and frees frames,
-//! so that count is local and needs no atomics.
+//! so the count of held frames is local and needs no atomics.
 
 mod reader;
 mod record;

@@ -94,8 +94,8 @@ impl Ethtool {
     /// # Errors
     /// ENODEV if no device has this name; EOPNOTSUPP if its driver reports none.
     pub fn stamps(&self, name: &str) -> io::Result<StampingAbilities> {
-        // struct ethtool_ts_info: cmd, kinds of stamps, clock number, and a mask of the choices for
-        // each.
+        // struct ethtool_ts_info: cmd, a mask of stamp sources, clock number, and masks of the
+        // modes for sending and, four words later, for receiving.
         let buffer: [u32; 11] = self.read(name, GET_TS_INFO)?;
         let needed = libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
         Ok(StampingAbilities {
@@ -122,7 +122,7 @@ impl Ethtool {
     ///
     /// # Errors
     /// ENODEV if no device has this name; EOPNOTSUPP if its driver stamps no frames; ERANGE if it
-    /// cannot stamp these; EPERM without CAP_NET_ADMIN.
+    /// does not support this configuration; EPERM without CAP_NET_ADMIN.
     pub fn set_stamping(&self, name: &str, mut config: libc::hwtstamp_config) -> io::Result<()> {
         self.ask(name, libc::SIOCSHWTSTAMP, (&raw mut config).cast())
     }

@@ -155,7 +155,7 @@ pub fn set_gso_max(name: &str, bytes: u32) -> Result<(), NetError> {
     /// From include/uapi/linux/if_link.h, since Linux 6.3.
     const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
     for attribute in [libc::IFLA_GSO_MAX_SIZE, IFLA_GSO_IPV4_MAX_SIZE] {
-        change("set the longest super-packet of", name, |message| {
+        change("set the maximum super-packet length of", name, |message| {
             message.number(attribute, bytes)
         })?;
     }

@@ -94,8 +94,8 @@ impl NetError {
     }
 }
 
-/// Returns what `read` finds in each entry of a table of the kernel, which is asked for with a
-/// zeroed header of `header_len` bytes; `what` names the table.
+/// Requests a kernel table and returns the values that `read` extracts from its entries. The
+/// request has a zeroed header of `header_len` bytes; `what` names the table in errors.
 fn list<T>(
     kind: u16,
     header_len: usize,

@@ -42,8 +42,7 @@ impl Message {
     /// Appends an attribute.
     ///
     /// # Panics
-    /// If the value exceeds an attribute's maximum of 64 KB, which no value of Longwire's
-    /// approaches.
+    /// If the value exceeds an attribute's maximum of 64 KB; Longwire's values are far shorter.
     pub fn attribute(&mut self, kind: u16, value: &[u8]) -> &mut Message {
         let length = u16::try_from(ATTRIBUTE_HEADER_LEN + value.len())
             .expect("an attribute of less than 64 KB");

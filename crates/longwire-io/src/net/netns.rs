@@ -186,7 +186,7 @@ impl NetNamespace {
     pub fn try_clone(&self) -> Result<NetNamespace, NetError> {
         let file = self.file.try_clone();
         Ok(NetNamespace {
-            file: file.map_err(|e| NetError::system("hold", "a network namespace", e))?,
+            file: file.map_err(|e| NetError::system("reopen", "a network namespace", e))?,
             inode: self.inode,
         })
     }
@@ -224,7 +224,7 @@ impl NetNamespace {
             Ok(_) => Ok(true),
             Err(nix::Error::EPERM) => Ok(false),
             Err(error) => {
-                let action = "ask for the owner of";
+                let action = "find the owner of";
                 Err(NetError::system(action, "a network namespace", error))
             }
         }

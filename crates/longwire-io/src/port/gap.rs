@@ -224,7 +224,7 @@ pub trait RawLine {
 /// How far ahead the wire is filled, to bridge pauses of the program.
 const AHEAD: Nanos = Nanos::from_micros(100);
 
-/// Maximum lateness of a handover that is still in time.
+/// Maximum lateness at which a pushed frame still departs on time.
 const TIMEOUT: Nanos = Nanos::from_micros(100);
 
 /// Sends frames at their releases, to the byte time, with fillers in between.

@@ -273,7 +273,7 @@ impl LockHolder {
             return "this command already".to_owned();
         }
         let Some(process) = self.process else {
-            return "a Longwire process of another container".to_owned();
+            return "a Longwire process in another container".to_owned();
         };
         match command_of(process) {
             Ok(command) if !command.is_empty() => format!("process {process} (`{command}`)"),

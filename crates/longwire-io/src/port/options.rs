@@ -33,7 +33,7 @@ pub struct OpenOptions {
     /// [`super::TxPort::launch_lead`]).
     pub launch: LaunchMode,
     /// Whether the port controls the carrier of the interface at its other end (see
-    /// [`super::TxPort::set_carrier`]). Refused where it cannot.
+    /// [`super::TxPort::set_carrier`]). Opening fails if it cannot.
     pub carrier: CarrierControl,
 }
 

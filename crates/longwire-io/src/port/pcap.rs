@@ -188,7 +188,7 @@ const RECORD_OVERHEAD: usize = 36;
 /// The sending port `pcap:FILE`.
 pub struct PcapTx {
     writer: CaptureWriter,
-    /// Offset from a release to the Unix time.
+    /// Unix time at which the clock of the releases was zero.
     epoch: Nanos,
     unsent: usize,
 }

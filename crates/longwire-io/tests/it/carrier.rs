@@ -67,7 +67,7 @@ impl Controlled {
         self.wait_for(on);
     }
 
-    /// Waits until the kernel reports the interface with or without a carrier.
+    /// Waits until the kernel reports that the interface has a carrier, or has none.
     fn wait_for(&self, carrier: bool) {
         until(TIMEOUT, &format!("carrier is not {carrier}"), || {
             let arguments = ["link", "show", self.name];
@@ -91,7 +91,7 @@ impl Controlled {
     /// Sends a frame that must wait until the carrier is back.
     fn send(&mut self, number: u32) {
         let bytes = frame(number, 64);
-        until(TIMEOUT, "full for ever", || {
+        until(TIMEOUT, "the port stays full", || {
             thread::yield_now();
             let pushed = self.port.tx.push(TxFrame::whole(&bytes, Nanos::ZERO));
             (pushed != PushResult::Full).then_some(())
@@ -180,7 +180,7 @@ fn apair_that_is_deleted_without_a_carrier_is_gone() {
     controlled.place.run(delete).unwrap().unwrap();
     let rx = &mut controlled.port.rx;
     let receive = || rx.receive(now(), 64, &mut |_| {}).err();
-    let error = until(TIMEOUT, "never noticed", receive);
+    let error = until(TIMEOUT, "receiving still succeeds", receive);
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
 }
 

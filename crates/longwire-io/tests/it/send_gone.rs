@@ -43,7 +43,7 @@ fn send_until_error(tx: &mut AnyTx, len: usize, left: &AtomicU64) -> PortError {
             }
             Err(error) => return error,
         }
-        assert!(start.elapsed() < NOTICE, "sending never noticed");
+        assert!(start.elapsed() < NOTICE, "sending still succeeds");
     }
 }
 
@@ -102,7 +102,7 @@ fn frames_sent_without_a_carrier_are_lost_and_counted() {
                 // Until the kernel notices, frames wait in the port.
                 while tx.push(TxFrame::whole(&frame(n, len), Nanos::ZERO)) == PushResult::Full {
                     left += tx.flush().unwrap() as u64;
-                    assert!(start.elapsed() < NOTICE, "{kind} {len} B: full for ever");
+                    assert!(start.elapsed() < NOTICE, "{kind} {len} B: the port stays full");
                 }
                 left += tx.flush().unwrap() as u64;
             }

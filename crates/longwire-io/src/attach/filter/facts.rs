@@ -78,7 +78,7 @@ pub(in crate::attach) fn load(program: &mut Assembler, to: i16, len: i32, otherw
     program.jump(skip_if_number(Compare::Unequal, 0, 0), otherwise);
 }
 
-/// Jumps to `to` if the fact at `place` compares like this.
+/// Jumps to `to` if the comparison holds for the fact at `place`.
 pub(super) fn jump_if(
     program: &mut Assembler,
     place: i16,

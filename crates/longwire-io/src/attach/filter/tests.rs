@@ -199,7 +199,7 @@ fn trial(program: &OwnedFd, frame: &[u8]) -> Option<bool> {
 #[test]
 fn the_kernel_and_the_filter_agree() {
     if !nix::unistd::geteuid().is_root() {
-        return longwire_testbed::support::skip("loading programs takes root").unwrap_or(());
+        return longwire_testbed::support::skip("needs root, to load BPF programs").unwrap_or(());
     }
     let mut draws = Draws(16);
     let (mut compared, mut matched, mut beside) = (0, 0, 0);

@@ -213,8 +213,8 @@ fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
     restored.is_ok()
 }
 
-/// Restores a setting in the calling thread's namespace. Fails if the device is gone, which takes
-/// the setting with it.
+/// Restores a setting in the calling thread's namespace. A no-op if the device is gone, and the
+/// setting with it.
 fn restore_here(entry: &Entry) {
     if let Some(undo) = &entry.undo {
         Restorer::open(&entry.device).restore(&entry.device, undo);

@@ -333,7 +333,7 @@ impl Restorer {
         }
     }
 
-    /// Restores a setting. Fails if the device is gone, which takes the setting with it.
+    /// Restores a setting. A no-op if the device is gone, and the setting with it.
     pub(crate) fn restore(&mut self, device: &str, undo: &Undo) {
         match undo {
             Undo::Ipv6 => {

@@ -339,7 +339,7 @@ impl DeviceStamping {
 
 impl Drop for DeviceStamping {
     fn drop(&mut self) {
-        // Fails if the interface is gone, which takes the setting with it.
+        // An error means that the interface is gone, and the setting with it.
         let _ = self.ethtool.set_stamping(&self.interface, self.before);
     }
 }

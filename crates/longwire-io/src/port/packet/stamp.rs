@@ -1,9 +1,9 @@
 //! Conversion of the kernel's stamps (wall clock) to arrivals (monotonic clock).
 //!
-//! The difference is constant: both clocks are slewed alike, and only setting the clock (manually,
-//! by a leap second or by a time daemon's step) changes it. So it is measured once, checked at
-//! intervals, and checked immediately after an implausible stamp. Frames stamped before a step keep
-//! the old difference.
+//! The difference between the clocks is constant: both clocks are slewed alike, and only setting
+//! the clock (manually, by a leap second or by a time daemon's step) changes it. So it is measured
+//! once, checked at intervals, and checked immediately after an implausible stamp. Frames stamped
+//! before a step keep the old difference.
 
 use longwire_engine::Nanos;
 use nix::time::ClockId;

@@ -32,7 +32,7 @@ impl Queue {
         // The ring has twice as many slots as there are chunks, because the kernel delivers frames
         // shortly before it publishes that it has consumed their chunks.
         let put = self.fill.put(umem.chunk_of(address));
-        debug_assert!(put, "more chunks than there are");
+        debug_assert!(put, "more chunks returned than exist");
     }
 
     /// Publishes consumed and returned chunks to the kernel.

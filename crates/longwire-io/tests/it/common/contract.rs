@@ -77,28 +77,28 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
     let mut got = Vec::new();
     let mut last = Nanos::ZERO;
     while got.len() < sent.frames.len() {
-        assert!(start.elapsed() < TIMEOUT, "{} frames came", got.len());
+        assert!(start.elapsed() < TIMEOUT, "only {} frames received", got.len());
         let mut seen = 0;
         let called = now();
         let max = 3;
         let received = rx.receive(called, max, &mut |frame: RxFrame<'_>| {
             seen += 1;
-            assert!(frame.arrival >= last, "arrivals go back");
+            assert!(frame.arrival >= last, "arrivals are out of order");
             last = frame.arrival;
             assert!(frame.wire_len as usize >= frame.bytes.len());
             if is_ours(frame.bytes) {
                 if rules.live {
                     // Two clocks are compared as accurately as they can be read.
                     let arrival = frame.arrival.as_nanos();
-                    assert!(arrival + 2_000 >= sent.begin.as_nanos(), "too early");
-                    assert!(frame.arrival <= now(), "from the future");
+                    assert!(arrival + 2_000 >= sent.begin.as_nanos(), "before sending");
+                    assert!(frame.arrival <= now(), "after the current time");
                 }
                 got.push(frame.bytes.to_vec());
             }
         });
         let received = received.unwrap();
-        assert_eq!(received.frames, seen, "the count is of what was handed in");
-        assert!(seen <= max, "more than asked for");
+        assert_eq!(received.frames, seen, "the count of delivered frames");
+        assert!(seen <= max, "more frames than `max`");
         if received.end {
             break;
         }
@@ -136,7 +136,7 @@ pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
         got += receive_ours(rx, 64);
         lost = total_losses(tx, rx) - before;
     }
-    assert_eq!(got + lost, BURST as u64, "{got} came, {lost} lost");
+    assert_eq!(got + lost, BURST as u64, "{got} received, {lost} lost");
 }
 
 fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
@@ -160,11 +160,11 @@ pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnc
     push(tx, &numbered(0, 64));
     drain(tx);
     remove();
-    let error = until(TIMEOUT, "receiving never noticed", || {
+    let error = until(TIMEOUT, "receiving still succeeds", || {
         rx.receive(now(), 64, &mut |_| {}).err()
     });
     assert!(matches!(error, PortError::Gone { .. }), "{error}");
-    let error = until(TIMEOUT, "sending never noticed", || {
+    let error = until(TIMEOUT, "sending still succeeds", || {
         let _ = tx.push(outgoing(&numbered(0, 64)));
         tx.flush().err()
     });
@@ -185,7 +185,7 @@ fn push(tx: &mut impl TxPort, bytes: &[u8]) {
 
 /// Like [`push`], with a callback while the port is full.
 fn push_or(tx: &mut impl TxPort, bytes: &[u8], mut meanwhile: impl FnMut()) {
-    until(TIMEOUT, "full for ever", || {
+    until(TIMEOUT, "the port stays full", || {
         match tx.push(outgoing(bytes)) {
             PushResult::Taken => Some(()),
             PushResult::Full => {
