@@ -87,7 +87,8 @@ impl FileAccess {
         }
     }
 
-    /// Whether messages may quote a file's contents, which only the user of this process may see.
+    /// Whether error messages may quote file contents: only if the user of this process alone reads
+    /// them.
     pub fn may_quote(&self) -> bool {
         matches!(self, FileAccess::Any)
     }

@@ -210,7 +210,7 @@ impl Layout {
         Err(LogError::Columns { path, missing })
     }
 
-    /// Returns the name in this file of the column with this index in [`COLUMNS`].
+    /// Returns the file's name for the column with this index in [`COLUMNS`].
     pub fn name(&self, index: usize) -> &'static str {
         name_in_file(COLUMNS[index], self.relative)
     }

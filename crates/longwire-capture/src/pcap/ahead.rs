@@ -32,7 +32,7 @@ impl Batches {
     }
 }
 
-/// Read-ahead depth.
+/// Number and size of the blocks for read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth {
     /// Number of blocks.
@@ -146,7 +146,7 @@ impl ReadAhead {
         self.end().ok_or_else(gone)
     }
 
-    /// Makes [`ReadAhead::readable`] readable, even without a message.
+    /// Signals the descriptor of [`ReadAhead::readable`], even without a message.
     pub(super) fn ring(&self) {
         // The counter is only full after 2^64 rings without a wait.
         let _ = self.ready.write(1);
@@ -175,7 +175,7 @@ impl ReadAhead {
             Err(TryRecvError::Empty) => None,
         };
         received().or_else(|| {
-            // Messages sent from now on ring again.
+            // Later messages signal the descriptor again.
             let _ = self.ready.read();
             received()
         })

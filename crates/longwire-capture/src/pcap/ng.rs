@@ -42,7 +42,7 @@ pub(super) struct Ng {
     is_carried: bool,
     /// Link type of the first record that was skipped because of its link type.
     refused: Option<u32>,
-    /// Length expected at the end of the block being skipped, and its position.
+    /// For a block being skipped: its length, which must be repeated at its end, and its offset.
     closing: Option<(u32, u64)>,
     /// Time of the last frame, also used for simple packets, which have no time.
     last_stamp: u64,

@@ -50,7 +50,7 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Reads any input.
+    /// Reads an input that cannot be rewound.
     pub(super) fn of(input: Box<dyn Read + Send>) -> Raw {
         Raw {
             input,

@@ -224,8 +224,8 @@ impl CaptureReader {
         self.source.readable()
     }
 
-    /// Makes the descriptor of [`CaptureReader::readable`] readable, if a thread reads ahead, for
-    /// callers that pause without having received [`Step::Later`].
+    /// Signals the descriptor of [`CaptureReader::readable`] if a thread reads ahead, for callers
+    /// that pause without having received [`Step::Later`].
     pub fn ring(&self) {
         self.source.ring();
     }

@@ -160,7 +160,7 @@ impl Source {
         Ok(())
     }
 
-    /// Makes [`Source::readable`] readable.
+    /// Signals the descriptor of [`Source::readable`].
     pub(super) fn ring(&self) {
         if let Feeder::Ahead(ahead) = &self.feeder {
             ahead.ring();
@@ -324,7 +324,7 @@ impl Order {
         }
     }
 
-    /// Decodes consecutive words.
+    /// Decodes consecutive 32-bit words in this byte order.
     #[inline]
     pub(super) fn words<const BYTES: usize, const WORDS: usize>(
         self,

@@ -35,8 +35,8 @@ impl fmt::Display for Packing {
     }
 }
 
-/// Bytes requested from the gzip decoder per call. If a call fails, the bytes that it has
-/// decompressed are lost.
+/// Bytes requested from the gzip decoder per call; few, because a call that fails loses the bytes
+/// that it has decompressed.
 const GZIP_STEP: usize = 16 * 1024;
 
 /// Bytes of a capture, decompressed if necessary.
@@ -72,7 +72,7 @@ impl Input {
         })
     }
 
-    /// Reads any input.
+    /// Reads an input that cannot be rewound.
     pub(super) fn of(input: Box<dyn Read + Send>) -> Input {
         Input {
             stage: Stage::Between(Raw::of(input)),

@@ -44,7 +44,7 @@ impl std::fmt::Debug for ParquetReader {
     }
 }
 
-/// Opens a file.
+/// Returns a reader for a Parquet log, after reading its index.
 pub(in crate::log) fn reader(file: File, path: PathBuf) -> Result<Box<dyn FormatReader>, LogError> {
     let file = guarded(|| SerializedFileReader::new(file))
         .map_err(|error| unread(&path, UNFINISHED, error))?;

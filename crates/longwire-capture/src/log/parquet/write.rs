@@ -77,7 +77,7 @@ struct Span {
     last: i64,
 }
 
-/// Starts a file.
+/// Returns a writer for an empty file.
 pub(in crate::log) fn writer(file: File, path: &Path) -> Result<Box<dyn FormatWriter>, LogError> {
     let schema = parse_message_type(SCHEMA).map(Arc::new);
     let opened = schema.and_then(|schema| {
@@ -92,7 +92,7 @@ pub(in crate::log) fn writer(file: File, path: &Path) -> Result<Box<dyn FormatWr
 }
 
 impl ParquetWriter {
-    /// Writes and removes the buffered rows.
+    /// Writes the buffered rows as a row group, and clears the buffer.
     fn flush(&mut self) -> Result<(), ParquetError> {
         let Some(Span { epoch, .. }) = self.span.filter(|_| !self.rows.is_empty()) else {
             return Ok(());

@@ -71,7 +71,6 @@ pub fn lengths(frames: &[Frame]) -> Vec<usize> {
     frames.iter().map(|(_, bytes, _)| bytes.len()).collect()
 }
 
-/// Writes a file.
 pub fn write(path: &str, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap_or_else(|error| panic!("{path}: {error}"));
 }
