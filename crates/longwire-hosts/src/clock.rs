@@ -72,7 +72,7 @@ impl ClockShift {
         Some(ClockShift { from_start, step })
     }
 
-    /// Reads both clocks.
+    /// Reads both clocks, and adds this offset to the wall clock.
     pub fn now(&self) -> Stamp {
         let monotonic = monotonic_now();
         let wall = read_clock(ClockId::CLOCK_REALTIME);

@@ -20,10 +20,10 @@ pub struct Key([u8; LEN]);
 /// Failure to read or write a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// I/O error.
+    /// The key file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// The key file.
         path: PathBuf,
         /// The I/O error.
         error: io::Error,
@@ -31,7 +31,7 @@ pub enum KeyError {
     /// The file is not regular or is accessible to other users.
     #[error("{}: {reason}", path.display())]
     Unsafe {
-        /// The file.
+        /// The key file.
         path: PathBuf,
         /// The reason and the remedy.
         reason: String,

@@ -42,7 +42,7 @@ pub use transport::{HostEvent, HostsReader, PeerSetup, Transport, TransportError
 pub struct NetworkDigest(Blake2s256);
 
 impl NetworkDigest {
-    /// Adds bytes.
+    /// Adds bytes of the network's description.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

@@ -44,7 +44,7 @@ pub struct OffsetEstimator {
     exchanges: u64,
     /// Number of consecutive exchanges that contradict the estimate.
     contradicting: u32,
-    /// The exchange through which the line passes, and the skew.
+    /// The fitted line: an exchange through which it passes, and its slope, the skew.
     base: Option<(ClockExchange, f64)>,
 }
 

@@ -29,7 +29,7 @@ const HANDSHAKE_EVERY: Nanos = Nanos::from_millis(250);
 const PING_EVERY: Nanos = Nanos::from_millis(100);
 const PING_FIRST: Nanos = Nanos::from_millis(10);
 
-/// Silence after which a host is reported as silent.
+/// Time without a datagram after which a host is reported as silent.
 const SILENCE_MAX: Nanos = Nanos::from_secs(1);
 
 /// Maximum number of sessions that await the other host's first datagram. An attacker who replays

@@ -227,7 +227,7 @@ impl Outbox {
         sent.is_ok()
     }
 
-    /// Sends datagrams individually.
+    /// Sends datagrams without segmentation, several per system call.
     fn send_each(&mut self, socket: &UdpSocket, datagrams: Range<usize>) {
         if datagrams.is_empty() {
             return;

@@ -46,9 +46,9 @@ const EPOCH_AHEAD: Nanos = Nanos::from_millis(500);
 pub struct PeerSetup {
     /// Index in the topology file.
     pub index: u16,
-    /// Name.
+    /// Name in the topology file.
     pub name: String,
-    /// Address.
+    /// UDP address.
     pub address: SocketAddr,
 }
 
@@ -59,7 +59,7 @@ pub struct TransportSetup {
     pub name: String,
     /// This host's identity. The host with index 0 chooses the epoch.
     pub identity: Identity,
-    /// Shared key.
+    /// Key that all hosts of the network share.
     pub key: Key,
     /// Address to listen on.
     pub listen: SocketAddr,
@@ -75,7 +75,7 @@ pub enum TransportError {
     /// The socket cannot be opened.
     #[error("cannot listen on {address}: {error}; `listen` must be a local address")]
     Socket {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
         /// The I/O error.
         error: io::Error,
@@ -252,7 +252,7 @@ struct ConnectedPeer {
     next: Nanos,
 }
 
-/// The thread's state.
+/// State of the transport's thread.
 struct Exchange {
     name: String,
     is_first: bool,

@@ -38,10 +38,10 @@ pub const RECORD_PING: u8 = 4;
 pub const RECORD_PONG: u8 = 5;
 pub const RECORD_TAIL: u8 = 6;
 pub const RECORD_MISSING: u8 = 7;
-/// A resent batch.
+/// Record type of a resent batch.
 pub const RECORD_RESENT: u8 = 8;
 
-/// Protocol version.
+/// Protocol version in introductions. Hosts with another version cannot connect.
 pub const VERSION: u8 = 4;
 
 /// A frame's destination and release.
@@ -50,7 +50,7 @@ pub struct FrameHead {
     pub port: u16,
     /// The line of the release queue: 0 without a link, else the last link's number plus 1.
     pub line: u32,
-    /// Release time.
+    /// Release on the sender's clock.
     pub release: Nanos,
 }
 

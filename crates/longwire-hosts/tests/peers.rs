@@ -62,7 +62,7 @@ impl Host {
 struct World {
     now: u64,
     hosts: [Host; 2],
-    /// Receivers and datagrams by arrival.
+    /// Datagrams in flight, with their receivers, by arrival.
     flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     sent: u64,
     draws: Draws,
