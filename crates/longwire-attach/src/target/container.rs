@@ -243,7 +243,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads a directory.
+    /// Reads a directory with `read`, and keeps the result or the error.
     pub fn of(path: PathBuf, read: impl Fn(&Path) -> io::Result<Vec<Container>>) -> Reading {
         Reading {
             containers: read(&path),

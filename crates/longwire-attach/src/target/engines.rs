@@ -106,7 +106,8 @@ pub fn engines(machine: &Machine) -> (Vec<Engine>, Vec<Place>) {
             user: directory.user,
         }));
     }
-    // `/var/run` is a link to `/run`, and Podman's socket may be under Docker's name.
+    // One socket may have several paths: `/var/run` is a link to `/run`, and Podman's socket may
+    // have Docker's name.
     let mut seen: Vec<PathBuf> = Vec::new();
     engines.retain(|engine| {
         let path = fs::canonicalize(&engine.socket).unwrap_or(engine.socket.clone());

@@ -15,7 +15,7 @@ pub enum TargetError {
     /// No network namespace has this name.
     #[error("no network namespace {}{}", path.display(), listed("; existing: ", known))]
     NoNamespace {
-        /// The file.
+        /// The file at which the namespace was expected.
         path: PathBuf,
         /// Names in `/run/netns`.
         known: Vec<String>,

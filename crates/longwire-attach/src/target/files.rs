@@ -52,12 +52,12 @@ impl Directory {
         Ok(names.filter(|name| name::check(name).is_ok()).collect())
     }
 
-    /// Reads JSON.
+    /// Reads and parses a JSON file.
     pub fn json<T: DeserializeOwned>(&self, path: &str) -> io::Result<T> {
         Ok(serde_json::from_slice(&self.read(path, JSON_BYTES_MAX)?)?)
     }
 
-    /// Reads a decimal number.
+    /// Reads a file that contains one decimal number.
     pub fn number(&self, path: &str) -> io::Result<u32> {
         let bytes = self.read(path, NUMBER_BYTES_MAX)?;
         let number = str::from_utf8(&bytes).unwrap_or_default().trim().parse();

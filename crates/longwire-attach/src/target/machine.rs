@@ -28,7 +28,7 @@ pub struct Machine {
 /// A user's runtime directory, for rootless runtimes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserDirectory {
-    /// The directory.
+    /// The directory, such as `/run/user/1000`.
     pub path: PathBuf,
     /// The user, unless it is root.
     pub user: Option<u32>,

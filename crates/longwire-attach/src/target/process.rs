@@ -26,7 +26,7 @@ use super::name::is_full_id;
 /// Maximum size in bytes of a file in `/proc/PID`.
 const BYTES_MAX: u64 = 1 << 16;
 
-/// A process.
+/// A process, identified by its open `/proc` directory.
 #[derive(Debug)]
 pub struct Process {
     /// PID in its `/proc`'s PID namespace.

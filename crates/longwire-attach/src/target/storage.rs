@@ -139,8 +139,8 @@ const TASKS: &str = "io.containerd.runtime.v2.task";
 /// Docker's containerd namespace.
 const DOCKER: &str = "moby";
 
-/// Returns the state directories. For a containerd named by the environment, it is the directory of
-/// its socket, as in all distributions.
+/// Returns the state directories. The state directory of a containerd named by the environment is
+/// that of its socket, as in all distributions.
 fn states(machine: &Machine) -> Vec<PathBuf> {
     let mut states: Vec<PathBuf> = Vec::new();
     if let Some(address) = machine.variable("CONTAINERD_ADDRESS") {
@@ -195,7 +195,7 @@ fn recorded(directory: &Directory, file: &str) -> State {
     }
 }
 
-/// Container directory.
+/// Docker's directory of containers.
 const CONTAINERS: &str = "/var/lib/docker/containers";
 
 /// The relevant parts of `config.v2.json`.

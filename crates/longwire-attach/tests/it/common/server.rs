@@ -22,7 +22,7 @@ pub enum Script {
     Json(&'static str, BTreeMap<String, Value>),
     /// Bytes repeated endlessly.
     Endless(&'static [u8]),
-    /// Bytes.
+    /// Bytes, sent once.
     Bytes(&'static [u8]),
     /// Never responds.
     Silence,
