@@ -19,7 +19,7 @@ pub const RATE: Units = Units(&[
 ]);
 /// Size units; values are in bytes.
 pub const BYTES: Units = Units(&[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]);
-/// Unit of shares.
+/// The single unit `%`; values are fractions of 1.
 pub const SHARE: Units = Units(&[(0.01, "%")]);
 
 impl Units {

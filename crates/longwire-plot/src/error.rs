@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use longwire_capture::log::LogError;
 
-/// A plotting error.
+/// Failure to create a figure or a page.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum PlotError {

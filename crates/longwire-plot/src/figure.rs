@@ -186,7 +186,7 @@ pub(super) fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 /// Maximum number of columns, unless specified.
 const COLUMNS_MAX: usize = 4;
 
-/// A cell.
+/// A cell: one of the small multiples, for the inputs with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Name of the cell or, for a table, of its row and column.
@@ -207,7 +207,7 @@ impl Cell {
     }
 }
 
-/// A figure's cells.
+/// Arrangement of a figure's small multiples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Multiples {
     cells: Vec<Cell>,

@@ -9,7 +9,7 @@ use skrifa::{FontRef, GlyphId, MetadataProvider};
 /// One weight of the font.
 pub struct Font {
     font: FontRef<'static>,
-    /// Font file.
+    /// Contents of the font file.
     pub bytes: &'static [u8],
     /// PostScript name.
     pub name: &'static str,

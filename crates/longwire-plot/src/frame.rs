@@ -15,13 +15,13 @@ pub const TICK_SIZE: f64 = 10.5;
 /// Rectangle in which data is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
-    /// Left edge.
+    /// Left edge, in units.
     pub left: f64,
-    /// Upper edge.
+    /// Upper edge, in units.
     pub top: f64,
-    /// Width.
+    /// Width in units.
     pub width: f64,
-    /// Height.
+    /// Height in units.
     pub height: f64,
     /// Position among small multiples, if any.
     pub cell: Option<CellPlace>,

@@ -72,11 +72,11 @@ impl Stroke {
 /// Point of a text that lies at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// Start.
+    /// The text starts at its position.
     Start,
-    /// Middle.
+    /// The text is centred on its position.
     Middle,
-    /// End.
+    /// The text ends at its position.
     End,
 }
 
@@ -161,7 +161,7 @@ pub enum Item {
     Dots {
         /// Centres.
         centres: Vec<Point>,
-        /// Radius.
+        /// Radius in units.
         radius: f64,
         /// Fill.
         fill: Fill,
@@ -237,15 +237,15 @@ impl Scene {
     }
 }
 
-/// Text.
+/// Colour of text.
 pub const INK: Colour = Colour(0x22, 0x22, 0x22);
-/// Remarks.
+/// Colour of remarks.
 pub const FAINT_INK: Colour = Colour(0x66, 0x66, 0x66);
-/// Axes.
+/// Colour of axes.
 pub const AXIS: Colour = Colour(0x88, 0x88, 0x88);
-/// Grid lines, below the data.
+/// Colour of grid lines.
 pub const GRID: Colour = Colour(0xe4, 0xe4, 0xe4);
-/// The background.
+/// Colour of the background.
 pub const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 
 /// Data colours, distinguishable with any kind of colour vision: those of M. Okabe and K. Ito,

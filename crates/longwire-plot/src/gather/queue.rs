@@ -27,11 +27,11 @@ pub struct QueueLength {
 /// A constant queue length during a time interval with an exclusive end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStep {
-    /// Start.
+    /// Start, in nanoseconds.
     pub from: i64,
-    /// End.
+    /// End, in nanoseconds.
     pub until: i64,
-    /// Length.
+    /// Queue length during the interval.
     pub length: QueueLength,
 }
 

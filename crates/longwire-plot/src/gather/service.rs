@@ -14,7 +14,7 @@ pub struct Service {
     pub until: i64,
     /// Service time in nanoseconds.
     pub nanos: u64,
-    /// Frame length.
+    /// Frame length in bits.
     pub bits: u64,
     /// Whether it immediately followed another service. Other services may include a wait for the
     /// medium's next slot.
@@ -30,7 +30,7 @@ const UNSERVED: [&str; 5] = ["queue_full", "aqm", "mtu", "entry_loss", "ttl"];
 pub struct Services {
     last: Option<i64>,
     unknown: bool,
-    /// The latest service.
+    /// The latest service, from which departures of lost frames are estimated.
     pace: Option<Service>,
 }
 

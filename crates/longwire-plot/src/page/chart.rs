@@ -285,15 +285,15 @@ struct ChartKind {
 static KINDS: [ChartKind; 4] = [
     ChartKind {
         title: "Throughput",
-        note: "bytes without framing; offered by arrival, delivered by release; the configured \
-               rate is derived from departures",
+        note: "bytes without framing; offered at the time of arrival, delivered at the time of \
+               release; the configured rate is derived from departures",
         units: RATE,
         stairs: true,
         lines: throughput,
     },
     ChartKind {
         title: "One-way delay",
-        note: "release − arrival, by arrival; the queueing part includes serialisation",
+        note: "release − arrival, at the time of arrival; the queueing part includes serialisation",
         units: TIME,
         stairs: false,
         lines: delay,
@@ -307,7 +307,7 @@ static KINDS: [ChartKind; 4] = [
     },
     ChartKind {
         title: "Drops by reason",
-        note: "dropped frames/s, by arrival",
+        note: "dropped frames/s, at the time of arrival",
         units: Units::BARE,
         stairs: true,
         lines: drops,

@@ -46,16 +46,16 @@ const SECTIONS: [(&str, &str, Write); 4] = [
 pub struct PageInput {
     /// Title; by default, the command.
     pub title: Option<String>,
-    /// Rows of a log.
+    /// Data from the run's log.
     pub log: Option<RunGatherer>,
-    /// Report.
+    /// Report of the run.
     pub report: Option<RunDocument>,
 }
 
 /// A page under construction.
 struct Page {
     title: String,
-    /// Complete rows.
+    /// Data from the log, completed; `None` for an empty log.
     log: Option<RunGatherer>,
     report: Option<RunDocument>,
 }

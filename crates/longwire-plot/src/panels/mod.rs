@@ -50,7 +50,7 @@ pub struct LegendEntry<T> {
     pub look: Look,
     /// Index of the cell, in a figure of small multiples.
     pub cell: usize,
-    /// Data.
+    /// Data of the link.
     pub data: T,
 }
 
