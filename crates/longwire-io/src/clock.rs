@@ -51,7 +51,7 @@ const TRIES: usize = 4;
 pub(super) struct ClockReading {
     /// The run's clock before the other was read.
     pub before: u64,
-    /// The other clock.
+    /// Reading of the other clock.
     pub other: u64,
     /// The run's clock after the other was read.
     pub after: u64,

@@ -5,7 +5,7 @@ use std::fs;
 /// Minimum size of a mapping to move, in bytes.
 const WORTH: u64 = 4 << 20;
 
-/// Minimum resident share of a mapping, in percent. The kernel fills the remaining pages.
+/// Minimum resident share of a mapping, in percent. The kernel allocates the remaining pages.
 const FILLED: u64 = 75;
 
 /// An anonymous mapping.

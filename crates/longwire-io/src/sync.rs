@@ -15,7 +15,7 @@ pub(crate) use loom::sync::{
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
 };
 
-/// Locks a mutex that no panic leaves half-changed.
+/// Locks a mutex, ignoring poisoning: no panic leaves its contents half-changed.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -86,7 +86,7 @@ impl Memory {
         // The kernel accepts the advice even if the setting is "never".
         match fs::read_to_string(SETTING) {
             Ok(setting) if setting.contains("[never]") => {
-                return unavailable(format!("{SETTING} says never"));
+                return unavailable(format!("{SETTING} is set to never"));
             }
             Ok(_) => {}
             Err(error) => {

@@ -59,7 +59,7 @@ pub(super) fn quiet() -> Result<(), NetError> {
 
 /// Creates veth pairs between a namespace and the hub. Returns their names and the device indices
 /// in the namespace. A name may be in use by another port, or by an ended attachment whose devices
-/// the kernel has not yet removed; the next ones are then tried.
+/// the kernel has not yet removed; further names are then tried.
 pub(super) fn make_devices<const N: usize>(
     namespace: &NetNamespace,
     interface: &Interface,

@@ -43,7 +43,7 @@ const QUEUE_FULL: u32 = 1;
 const RESULT_MAX: u32 = 2;
 /// Offset of a super-packet's segment size in `struct __sk_buff`.
 const GSO_SIZE: i16 = 176;
-/// A stack slot.
+/// Stack slot for intermediate values.
 const SCRATCH: i16 = -8;
 
 /// Index of the counter of frames refused with an error number: the device is gone or down.
@@ -138,7 +138,8 @@ impl GivenFrames {
         self.counters.get()[UNCLEAR]
     }
 
-    /// Attributes `unclear` drops by the interface's state, which was read after their number.
+    /// Attributes ambiguous drops by the interface's state, which was read after their number,
+    /// `unclear`.
     fn judge(&self, unclear: u64, state: InterfaceState) {
         let mut judged = locked(&self.judged);
         let new = unclear.saturating_sub(judged.unclear);
@@ -153,7 +154,7 @@ impl GivenFrames {
                 losses.no_carrier += new;
             }
             (InterfaceState::There { stats, .. }, Hook::Egress) => {
-                // Queueing disciplines have separate drop counters.
+                // This counter excludes drops by queueing disciplines.
                 let before = judged.tx_dropped.replace(stats.tx_dropped);
                 let before = before.unwrap_or(stats.tx_dropped);
                 let dropped = stats.tx_dropped.saturating_sub(before);

@@ -90,7 +90,7 @@ impl Pins {
         Pins::check()?;
         for (hook, link) in links.iter_mut().filter(|(_, link)| !link.has_path()) {
             let path = self.path(*hook);
-            // A detached link from before a reboot may remain.
+            // A detached link of an earlier process may be pinned at this path.
             let removed = match fs::remove_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 result => result,

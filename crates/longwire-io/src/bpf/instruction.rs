@@ -40,7 +40,7 @@ pub const fn move_number(to: u8, value: i32) -> Instruction {
     op(0xb7, to, 0, 0, value)
 }
 
-/// Adds a number.
+/// Adds a sign-extended number to a 64-bit register.
 pub const fn add_number(to: u8, value: i32) -> Instruction {
     op(0x07, to, 0, 0, value)
 }
@@ -50,7 +50,7 @@ pub const fn load_word(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x61, to, from, offset, 0)
 }
 
-/// Stores 64 bits.
+/// Stores a 64-bit register to memory.
 pub const fn store_double(to: u8, from: u8, offset: i16) -> Instruction {
     op(0x7b, to, from, offset, 0)
 }
@@ -70,7 +70,7 @@ pub const fn skip_above(register: u8, other: u8) -> Instruction {
     op(0x2d, register, other, 0, 0)
 }
 
-/// Returns register 0.
+/// Ends the program; register 0 is its result.
 pub const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
 /// Stores the low 32 bits of a register.

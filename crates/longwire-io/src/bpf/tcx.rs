@@ -92,7 +92,7 @@ struct ProgQuery {
 pub struct Programs {
     /// Names in execution order.
     pub names: Vec<String>,
-    /// Program ids.
+    /// Program ids, in the same order.
     pub ids: Vec<u32>,
     /// Revision of the list. Every change increments it.
     pub revision: u64,

@@ -5,7 +5,7 @@ use longwire_engine::Nanos;
 use super::Note;
 use crate::port::offload::{Checksum, Offload, Segments, TrainPart};
 
-/// Alignment of records.
+/// Alignment of records in bytes.
 pub(super) const ALIGN: usize = 16;
 
 /// Maximum frame length in a descriptor.

@@ -23,7 +23,7 @@ pub struct Qdisc {
     pub kind: String,
     /// Its handle.
     pub handle: u32,
-    /// The parent's handle.
+    /// Handle of the parent class; `u32::MAX` for the root discipline.
     pub parent: u32,
     /// Kind-specific attributes.
     pub options: Vec<u8>,

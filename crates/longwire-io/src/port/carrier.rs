@@ -123,7 +123,7 @@ impl CarrierState {
     fn follow(&self, switch: &mut SwitchCarrier) {
         while !self.ended.load(Ordering::SeqCst) {
             match self.flags.load(Ordering::SeqCst) {
-                // Clear the flag unless the carrier was requested again meanwhile.
+                // Clear `PRESENT` unless the carrier was requested again meanwhile.
                 PRESENT => {
                     self.fell.store(true, Ordering::SeqCst);
                     let taken =

@@ -14,7 +14,7 @@ pub struct OpenOptions {
     /// Usual maximum frame length in bytes, which sizes the ring slots. `None` derives it from the
     /// interface's MTU. Longer frames cost more to receive.
     pub frame_usual: Option<usize>,
-    /// Whether to send wire-size frames through AF_XDP if available, which takes 2 MiB.
+    /// Whether to send wire-size frames through AF_XDP, if available; this takes 2 MiB of memory.
     pub sends_by_xdp: bool,
     /// Whether the interface is invisible to other processes and disappears with this one. The port
     /// then takes no lock and restores no settings.

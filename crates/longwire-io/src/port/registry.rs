@@ -116,7 +116,7 @@ pub static PORTS: &[PortKind] = &[
         argument: "",
         summary: "null port: counts and discards frames; receives none",
         example: "null",
-        no_gaps: Some("no wire"),
+        no_gaps: Some("the null port has no wire"),
         open: |_, _| {
             let tx = AnyTx::Discard(DiscardTx::default());
             Ok(Port::with_halves("null", AnyRx::Silent(SilentRx), tx))

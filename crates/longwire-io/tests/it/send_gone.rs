@@ -77,8 +77,8 @@ fn an_interface_that_is_deleted_or_set_down_ends_sending() {
     }
 }
 
-/// As with a cable that is pulled out and plugged in again, frames sent meanwhile are lost and
-/// counted once each, and later frames pass.
+/// Frames sent while the carrier is gone, as with an unplugged cable, are lost and counted once
+/// each; later frames pass.
 #[test]
 fn frames_sent_without_a_carrier_are_lost_and_counted() {
     for (kind, len) in WAYS {

@@ -223,7 +223,7 @@ pub(super) fn kick(socket: &OwnedFd) -> io::Result<()> {
 /// Bytes that the kernel leaves free before a received frame (`XDP_PACKET_HEADROOM`). They end with
 /// the arrival stamp.
 pub(super) const HEADROOM: usize = 256;
-/// Maximum chunk size.
+/// Maximum chunk size in bytes.
 pub(super) const PAGE: usize = 4096;
 
 /// The frame memory, mapped until dropped.
