@@ -14,7 +14,7 @@ fn joined(head: &[u8], payload: &[u8]) -> Vec<u8> {
 fn ppp_gets_a_header() {
     let packet = v4([10, 0, 0, 2]);
     let labels = joined(&[0, 1, 0x11, 64], &packet);
-    // With and without address and control, and with and without the protocol's upper byte.
+    // The address and control fields and the protocol's upper byte are optional.
     let bare: Pairs = vec![
         pair(&[0xff, 3, 0, 0x21], RECEIVER, 0x0800, &packet),
         pair(&[0xff, 3, 0x21], RECEIVER, 0x0800, &packet),
@@ -22,7 +22,8 @@ fn ppp_gets_a_header() {
         pair(&[0x21], RECEIVER, 0x0800, &packet),
         pair(&[0xff, 3, 0, 0x57], RECEIVER, 0x86dd, &v6(false)),
         pair(&[2, 0x81], RECEIVER, 0x8847, &labels),
-        // Link control, IP control, compressed TCP, and an empty frame.
+        // Not convertible: link control, IP control, compressed TCP, no protocol, and an empty
+        // frame.
         (vec![0xff, 3, 0xc0, 0x21, 1, 1, 0, 4], None),
         (vec![0x80, 0x21, 1, 1, 0, 4], None),
         (vec![0xff, 3, 0, 0x2d, 1], None),
@@ -58,13 +59,13 @@ fn cisco_hdlc_gets_a_header() {
     let frames = vec![
         pair(&[0x0f, 0, 8, 0], group, 0x0800, &packet),
         pair(&[0x8f, 0, 0x86, 0xdd], RECEIVER, 0x86dd, &v6(false)),
-        // Keepalives, discovery, ISO, and half a header.
+        // Not convertible: keepalives, discovery, ISO, and a truncated header.
         (vec![0x8f, 0, 0x80, 0x35, 0, 0, 0, 2], None),
         (vec![0x8f, 0, 0x20, 0, 1, 180], None),
         (vec![0x0f, 0, 0xfe, 0xfe, 3, 0x83], None),
         (vec![0x0f, 0, 8], None),
     ];
-    // The link type of PPP in HDLC framing covers both.
+    // LINKTYPE_PPP_HDLC (50) also covers Cisco HDLC.
     for link_type in [104, 50] {
         let counts = check(link_type, &frames);
         assert_eq!(counts.cisco_hdlc + counts.ppp, 2);
@@ -101,12 +102,12 @@ fn wireless_data_gets_a_header() {
     let bridged = joined(&[0xaa, 0xaa, 3, 0, 0, 0xf8, 0x81, 0x37], &llc);
     let control = [0, 0, 1, 2, 3, 4];
     let frames = vec![
-        // Between stations, to an access point, from one, and between two.
+        // Between stations, to an access point, from an access point, and between access points.
         (wireless(8, 0, &[], &snap()), carried(FIRST, SECOND)),
         (wireless(8, 1, &[], &snap()), carried(THIRD, SECOND)),
         (wireless(8, 2, &[], &snap()), carried(FIRST, THIRD)),
         (wireless(8, 3, &FOURTH, &snap()), carried(THIRD, FOURTH)),
-        // With a traffic class, and with both a traffic class and a control field.
+        // With QoS control, and with both QoS control and HT control.
         (wireless(0x88, 1, &[0, 0], &snap()), carried(THIRD, SECOND)),
         (
             wireless(0x88, 0x81, &control, &snap()),
@@ -120,7 +121,7 @@ fn wireless_data_gets_a_header() {
     assert_eq!(check(105, &frames).wireless, 7);
     let fragment = [&wireless(8, 0, &[], &[])[..22], &[1, 0], &snap()].concat();
     let frames = vec![
-        // A beacon, an acknowledgement, a poll, a null frame, and an encrypted frame.
+        // A beacon, an acknowledgement, null frames without and with QoS, and an encrypted frame.
         (wireless(0x80, 0, &[], &[0; 40]), None),
         (vec![0xd4, 0, 0, 0, 2, 0, 0, 0, 0, 1], None),
         (wireless(0x48, 1, &[], &[]), None),
@@ -130,7 +131,7 @@ fn wireless_data_gets_a_header() {
         (wireless(8, 4, &[], &snap()), None),
         (fragment, None),
         (wireless(0x88, 1, &[0x80, 0], &snap()), None),
-        // Truncated within the addresses, the traffic class and LLC.
+        // Truncated within the addresses, within QoS control, and within LLC.
         (wireless(8, 1, &[], &[])[..20].to_vec(), None),
         (wireless(0x88, 1, &[], &[]), None),
         (wireless(8, 1, &[], &[0xaa, 0xaa]), None),
@@ -183,7 +184,8 @@ fn the_headers_of_wireless_drivers_are_taken_off() {
         head.raw(&[0; 8]).u16(flags).raw(&[0; 10]);
         head.bytes
     };
-    // Without fields, with flags alone, after a timestamp, and in a second word.
+    // Radiotap without fields, with flags alone, with flags after a timestamp, and with a second
+    // word of field bits; then Prism, AVS and PPI.
     let stamp = [&[7; 8][..], &[0]].concat();
     let words = [&2u32.to_le_bytes()[..], &[0; 4], &[7; 8], &[0]].concat();
     for (link_type, head) in [
@@ -230,7 +232,7 @@ fn wireless_frames_without_an_ethertype_keep_their_length() {
     assert_eq!(one(105, &frame).0, Some((expected.clone(), 52)));
     let checked = [&radiotap(2, &[0x10])[..], &frame, &[1, 2, 3, 4]].concat();
     assert_eq!(one(127, &checked).0, Some((expected, 52)));
-    // Ethernet does not support this length.
+    // An Ethernet length field is at most 1,500.
     let long = wireless(8, 2, &[], &[0x42; 1501]);
     assert_eq!(one(105, &long).1, [(LeftOut::Protocol, 1)]);
 }

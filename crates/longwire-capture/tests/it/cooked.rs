@@ -172,7 +172,7 @@ fn cooked_captures_get_ethernet_headers() {
         let counts = check(link_type, &frames(head));
         assert_eq!((counts.cooked, left_out(&counts)), (5, 4));
     }
-    // The length field of LLC contains the wire length.
+    // The length field counts the bytes on the wire, not only the captured ones.
     let mut file = Builder::pcap(false, 0xa1b2_c3d4, 0, 113);
     let frame = cooked(0, 1, &station, 4, &[0x42; 38]);
     file.record(1, 0, &frame, frame.len() as u32 + 3);

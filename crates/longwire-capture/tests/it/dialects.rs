@@ -164,7 +164,7 @@ fn modified_captures_have_longer_record_headers() {
         let mut file = versioned(big, 0xa1b2_cd34, (2, 4));
         for len in [60, 61] {
             file.u32(7).u32(5).u32(len).u32(len + 4);
-            // Interface, protocol, packet type and padding.
+            // Kuznetzov's fields: interface, protocol, packet type and padding.
             file.u32(3).u16(0x0800).raw(&[1, 0]);
             file.raw(&frame(len as usize));
         }
@@ -181,7 +181,8 @@ fn modified_captures_have_longer_record_headers() {
 
 #[test]
 fn pcapng_options_and_blocks_give_the_length_of_check_sequences() {
-    // In bits as specified, in bytes as by some writers, and without the option.
+    // FCS lengths in bits, as specified; in bytes, as some writers give them; and without the
+    // option.
     let interfaces: [(&[u8], usize); 5] = [(&[32], 4), (&[16], 2), (&[4], 4), (&[0], 0), (&[], 0)];
     for big in [false, true] {
         for (value, fcs_len) in interfaces {

@@ -34,7 +34,7 @@ fn pcapng_sections_interfaces_and_clocks() {
     file.interface(1, 0, &[(9, &[0x80 | 20]), (14, &100u64.to_be_bytes())]);
     file.interface(1, 0, &[(9, &[12]), (14, &(-1i64).to_be_bytes())]);
     file.enhanced(0, 1_700_000_000_123_456, &frame(61), 61);
-    // An unknown block, and statistics.
+    // An unknown block.
     file.block(0x0bad_0bad, |b| _ = b.raw(&[7; 21]));
     file.enhanced(1, 1_700_000_000_123_456_789, &frame(62), 9000);
     file.enhanced(2, 3 << 19, &frame(63), 63);
@@ -71,7 +71,7 @@ fn blocks_longer_than_any_buffer_are_skipped() {
     file.enhanced(0, 1, &frame(60), 60);
     let (frames, _) = read_whole(&file.bytes, false);
     assert_eq!(frames, [(1_000, frame(60), 60)]);
-    // The closing length is still checked.
+    // The trailing length of a skipped block is still checked.
     let closing = file.bytes.len() - (60 + 44) - 4;
     file.bytes[closing] ^= 4;
     let (_, offset, reason) = refusal(&file.bytes);
@@ -116,7 +116,7 @@ fn impossible_lengths_are_refused_with_their_place() {
         file.u32(6).u32(len).raw(&[0; 60]);
         assert_eq!(refusal(&file.bytes).1, at + place, "length {len}");
     }
-    // Longer than its block; on an unknown interface.
+    // A frame longer than its block, and a frame on an unknown interface.
     for (interface, captured, place) in [(0, 49, 0), (1, 8, 8)] {
         let mut file = head.clone();
         file.block(6, |b| {

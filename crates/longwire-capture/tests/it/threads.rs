@@ -77,7 +77,7 @@ fn a_full_disk_is_reported_a_few_buffers_later() {
     // The thread's error is late by at most three buffers of 256 KiB; frames have 750 bytes on
     // average.
     assert!(before < before_here + 1_200, "{before} after {before_here}");
-    // A short capture only fails when it is finished.
+    // Writing a short capture fails only in `finish`.
     let (before, behind) = write(&full, true, 10);
     assert_eq!(before, 10);
     assert_eq!(behind.expect_err("no space").to_string(), here);
@@ -132,6 +132,6 @@ fn upcoming_frames_are_the_next_ones() {
         assert_eq!(next.bytes, frame(number));
     }
     assert_eq!(reader.upcoming().count(), 0);
-    // All frames except those at the end of a block.
+    // Three upcoming frames each time, except at the ends of blocks.
     assert!(seen > FRAMES * 28 / 10, "{seen}");
 }
