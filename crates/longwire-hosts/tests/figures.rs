@@ -132,7 +132,7 @@ fn start(index: u16, ports: [u16; 2]) -> (Transport, RemoteParts) {
 
 /// Sends frames over loopback as fast as they are received, and prints the rate.
 fn over_loopback(len: usize, time: Duration) {
-    // These ports were free a moment ago.
+    // Two ports that are free now.
     let free = || UdpSocket::bind("127.0.0.1:0").and_then(|it| it.local_addr());
     let ports = [free(), free()].map(|address| address.expect("a port").port());
     let (a, mut from) = start(0, ports);
@@ -173,7 +173,7 @@ fn over_loopback(len: usize, time: Duration) {
         if received > before {
             heard = Instant::now();
         } else if heard.elapsed() > Duration::from_millis(200) {
-            // Some frames were lost.
+            // The frames in flight were lost; do not wait for them.
             sent = received;
             heard = Instant::now();
         } else {

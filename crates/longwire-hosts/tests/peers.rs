@@ -291,7 +291,7 @@ fn frames_arrive_complete_with_their_releases() {
 #[test]
 fn long_frames_share_datagrams() {
     let mut world = World::connected(MILLI / 2);
-    // Ten frames of 1,514 bytes, sent together.
+    // Ten frames of 1,514 bytes; the push of the last one flushes them.
     world.together = 66;
     let numbers = (2..66).step_by(7);
     let before = world.report(0).datagrams_sent;
@@ -489,7 +489,7 @@ fn the_last_frames_are_missed_although_no_other_follows() {
     let mut world = World::connected(MILLI / 2);
     world.loses_long = true;
     for number in 0..30 {
-        // Frames have at least 60 bytes; pings are shorter.
+        // The datagrams of most of these frames exceed 150 bytes; those of pings do not.
         world.push(0, 3 + 7 * number, 5 * MILLI);
         world.run_for(MILLI);
     }
@@ -531,7 +531,7 @@ fn frames_of_a_short_outage_are_resent_to_the_new_session() {
     world.run_for(400 * MILLI);
     world.loses_data = false;
     world.run_for(1_000 * MILLI);
-    // The next batch reveals the missing ones.
+    // The next batch reveals the missing batches.
     for number in 10..15 {
         assert!(world.push(0, number, 1_600 * MILLI));
     }
