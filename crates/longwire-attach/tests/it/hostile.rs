@@ -112,10 +112,10 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     };
     record(1_000);
     tree.expect("web", 10);
-    // Another process in the same container, as from an `exec`.
+    // PID 10 is now a later process in the same container, as from an `exec`.
     record(999);
     tree.refuse(&container("web"), "PID 10 was reused");
-    // A record of another PID proves nothing; crun uses other field names.
+    // A record of another PID is ignored. crun uses other field names.
     let other = json!({ "init_process_pid": 11, "init_process_start": 999 });
     tree.json("run/containerd/runc/default/web/state.json", &other);
     tree.expect("web", 10);

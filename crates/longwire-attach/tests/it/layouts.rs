@@ -290,7 +290,7 @@ fn named_namespaces() {
     }
     let known = "existing: run-netns, var-run-netns";
     tree.refuse(&Target::Netns("web".into()), known);
-    // The namespace of the host is marked.
+    // A container in the host's namespace is marked as such.
     let host = NetNamespace::current().expect("the test's namespace");
     tree.process_in(80, 1, "0::/default/web", host);
     tree.task("default", "web", 80, &json!({}));

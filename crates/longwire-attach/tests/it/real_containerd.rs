@@ -98,7 +98,8 @@ impl Drop for Engine {
         let pid = self.process.id().to_string();
         let _ = Command::new("kill").arg(pid).status();
         let _ = self.process.wait();
-        // runc's state directory and the cgroups remain; removal fails while they are in use.
+        // containerd leaves runc's state directory and the cgroups. Removal fails while they are in
+        // use.
         let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
         let hierarchies = hierarchies.flatten().map(|entry| entry.path());
         let cgroups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
