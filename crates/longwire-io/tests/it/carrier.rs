@@ -125,7 +125,7 @@ fn every_frame_arrives_or_is_counted() {
         }
         assert_eq!(controlled.port.tx.losses().no_carrier, 20, "{kind}");
         assert_eq!(controlled.arrived() - before, 40, "{kind}");
-        // Frames arrive again, too.
+        // The port receives again, too.
         if let Some(pair) = &controlled.pair {
             pair::send(&mut pair.station().tx, &frame(7, 64));
             let got = pair::receive_until(&mut controlled.port.rx, |got| !got.is_empty());

@@ -339,7 +339,7 @@ fn a_slow_pipe_neither_blocks_nor_loses() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
         });
-        // The header must be written before opening the reader returns.
+        // Opening the reader returns only once the header is written.
         let reader = scope.spawn(|| open(&format!("pcap:{path}")).unwrap());
         let mut writer = writer.join().unwrap();
         writer.tx.flush().unwrap();

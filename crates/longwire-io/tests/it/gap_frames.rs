@@ -202,17 +202,17 @@ fn late_frames_and_idle_wires_are_counted() {
     let mut filler = GapFiller::new(rate(TEN_GIGABIT), Nanos::ZERO);
     while filler.idle(Nanos::from_micros(50), 60).is_some() {}
     let FillStep::Frame(placement) = filler.step(Nanos::from_micros(10), 60) else {
-        panic!("its place is taken: it goes at once");
+        panic!("expected the late frame, not a filler");
     };
     assert!(placement.at > placement.wanted + 42);
     assert_eq!(filler.tally().late, 1);
     assert_eq!(filler.tally().ran_dry, 0);
     filler.sync_clock(Nanos::from_micros(100));
     assert_eq!(filler.tally().ran_dry, 1);
-    // The wire continues from there, and later frames are on time.
+    // The wire continues at that time, and later frames are on time.
     let release = Nanos::from_nanos(100_000 + 72 * 4 / 5);
     let FillStep::Frame(placement) = filler.step(release, 60) else {
-        panic!("there is no gap");
+        panic!("expected the frame, not a filler");
     };
     assert_eq!(placement.wanted, 125_000);
     assert_eq!(placement.at, 125_000);
@@ -313,16 +313,16 @@ fn a_busy_card_is_exact() {
 #[test]
 fn a_long_pause_is_counted_and_then_spacing_is_exact() {
     let releases = random_releases(800);
-    // The ring's contents bridge 90 us.
+    // The frames in the ring bridge a pause of 90 us.
     let (wire, tally) = drive(&releases, Some((2_000_000, 90_000)));
     assert_eq!((wire.idle, tally.ran_dry, tally.late), (0, 0, 0));
-    // A pause of 400 us exceeds the ring's contents.
+    // A pause of 400 us outlasts the frames in the ring.
     let (wire, tally) = drive(&releases, Some((2_000_000, 400_000)));
     assert_eq!(wire.frames.len(), 800);
     assert!(wire.idle > 100_000);
     assert!(tally.ran_dry >= 1);
     assert!((10..60).contains(&tally.late), "{} frames late", tally.late);
-    // After that, the port works as before.
+    // After the pause, spacing is exact again.
     let after = 400;
     assert!(releases[after].as_nanos() > 3_000_000);
     let error = spacing_error(&wire.frames[after..], &releases[after..], rate(TEN_GIGABIT));

@@ -404,7 +404,8 @@ fn a_computed_zero_is_written_as_its_other_form() {
     spec.payload = vec![0, 0];
     let mut frame = spec.build_partial();
     finish_checksum(&mut frame, spec.checksum());
-    // Payload equal to the checksum so far makes the sum all ones.
+    // A payload equal to the checksum over a zero payload makes the sum all ones and the checksum
+    // zero.
     let so_far = [frame[40], frame[41]];
     spec.payload = so_far.to_vec();
     let mut frame = spec.build_partial();

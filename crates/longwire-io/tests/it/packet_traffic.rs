@@ -239,7 +239,7 @@ fn a_super_packet_that_cannot_be_segmented_holds_up_no_others() {
     let (mut port, mut station) = (pair.packet(), pair.station());
     let spec = FrameSpec::udp(5_000);
     let offload = Offload {
-        // This checksum matches none of the headers.
+        // No header has a checksum at this offset, so the kernel cannot segment the packet.
         checksum: Some(Checksum {
             start: spec.payload_at() as u16 + 100,
             offset: 6,

@@ -99,10 +99,13 @@ fn frames_sent_without_a_carrier_are_lost_and_counted() {
             }
             let start = Instant::now();
             for n in 0..100 {
-                // Until the kernel notices, frames wait in the port.
+                // Until the kernel notices the missing carrier, frames wait in the port.
                 while tx.push(TxFrame::whole(&frame(n, len), Nanos::ZERO)) == PushResult::Full {
                     left += tx.flush().unwrap() as u64;
-                    assert!(start.elapsed() < NOTICE, "{kind} {len} B: the port stays full");
+                    assert!(
+                        start.elapsed() < NOTICE,
+                        "{kind} {len} B: the port stays full"
+                    );
                 }
                 left += tx.flush().unwrap() as u64;
             }

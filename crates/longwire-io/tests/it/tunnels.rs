@@ -387,7 +387,7 @@ proptest! {
         let size = (spec.payload.len() / 2) as u16;
         prop_assume!(size > 0);
         let (mut frame, mut header) = train(tunnel, &spec, size);
-        // This checksum belongs to no header.
+        // Move the checksum to an offset at which no header has one.
         let start = u16::from_ne_bytes([header[6], header[7]]) - by as u16;
         header[6..8].copy_from_slice(&start.to_ne_bytes());
         prop_assert!(vnet::decode(&header, &mut frame).is_none());
@@ -410,12 +410,12 @@ fn long_trains_are_split() {
     assert_eq!(frames.len(), 65_000usize.div_ceil(1_398));
 }
 
-/// GRE numbers its packets, and a cut frame would have no number.
+/// If GRE numbers its packets, all frames cut from one would have the same number.
 #[test]
 fn numbered_packets_are_not_cut() {
     let spec = FrameSpec::tcp(3_000);
     let (mut frame, header) = train(Tunnel::v4(Carrier::Gre, false), &spec, 1_000);
-    // The key becomes a sequence number.
+    // Set the flag for a sequence number instead of the one for a key.
     frame[34] = 0x10;
     assert!(vnet::decode(&header, &mut frame).is_none());
     frame[34] = 0x20;

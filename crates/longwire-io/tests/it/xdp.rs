@@ -92,7 +92,7 @@ fn program_and_settings_are_put_back() {
         let Port { rx, tx, .. } = pair.xdp(mode);
         assert!(has_program(&pair));
         if mode == XdpMode::Native {
-            // The kernel itself disables the feature.
+            // With native XDP, the kernel itself disables segmentation on the veth peer.
             assert!(!features().1.active("tx-tcp-segmentation"));
         }
         drop(rx);
