@@ -177,7 +177,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // Missing once the file has the target's name.
+        // Fails if the file has been renamed to the target.
         let _ = fs::remove_file(&self.path);
     }
 }

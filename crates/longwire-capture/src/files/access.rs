@@ -120,7 +120,7 @@ impl FileAccess {
         check_regular(&self.open(path, OFlag::O_PATH)?)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let file = self.open(path, flags)?;
-        // The path may resolve to a different file by now.
+        // Checked again, because the path may resolve to a different file by now.
         check_regular(&file)?;
         Ok(file)
     }

@@ -112,7 +112,7 @@ impl CsvReader {
         for (value, place) in values.values.iter_mut().zip(&self.layout.places) {
             *value = Value::Written(self.record.get(*place).unwrap_or_default());
         }
-        // The epoch of a line truncated in its last field lacks digits.
+        // If the last line is truncated, its last field, the epoch, lacks digits and differs.
         let epoch = values.epoch()?;
         let first = *self.epoch.get_or_insert(epoch);
         if epoch != first {

@@ -106,7 +106,7 @@ impl Source {
         at_start: fn(),
     ) -> io::Result<()> {
         match mem::replace(&mut self.feeder, Feeder::Nothing) {
-            // The end of a short file may already have been read.
+            // A file that has been read to its end needs no thread.
             Feeder::Here(input) if self.ended && !repeat => self.feeder = Feeder::Here(input),
             Feeder::Here(mut input) => {
                 if self.ended {
@@ -186,7 +186,7 @@ impl Source {
         let left = (self.end - self.start).min(len) as u64;
         match len {
             0 => after,
-            // The file may end before an approximate offset reported earlier.
+            // `before` is approximate and may be beyond the end of the file, which is `after`.
             len => after - after.saturating_sub(before) * left / len as u64,
         }
     }

@@ -256,7 +256,7 @@ impl CaptureWriter {
                 Err(error) => return Err(CaptureError::file(&self.name, "writing", error)),
             }
         }
-        // Moves the remaining bytes only once the written part is large.
+        // Moving the remaining bytes is worthwhile only once the written part is large.
         if self.gathered() == 0 || self.written > GATHER_LEN {
             self.buffer.drain(..self.written);
             self.written = 0;
