@@ -93,7 +93,7 @@ fn in_memory(len: usize, burst: usize, frames: usize) {
             let taken = b.receive(stamp, datagram, &mut |_| {}, &mut |frame| {
                 received += usize::from(frame.bytes.len() == len);
             });
-            taken.expect("it is of the session");
+            taken.expect("a datagram of the session");
         }
         opening += cpu_time() - began;
     }

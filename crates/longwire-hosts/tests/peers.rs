@@ -241,7 +241,7 @@ impl World {
         let frames = self.hosts[index].frames.iter();
         let numbers: BTreeSet<u32> = frames.map(|frame| frame.0).collect();
         let count = self.hosts[index].frames.len();
-        assert_eq!(numbers.len(), count, "a frame came twice");
+        assert_eq!(numbers.len(), count, "a frame arrived twice");
         count
     }
 
@@ -284,7 +284,7 @@ fn frames_arrive_complete_with_their_releases() {
         assert_eq!((*release, *is_late), (expected, false), "frame {number}");
     }
     // Five frames share a batch, and the first one waits for the last.
-    let spare = report.spare_min_ns.expect("frames came");
+    let spare = report.spare_min_ns.expect("frames arrived");
     assert!((4_000_000..=4_600_000).contains(&spare), "{spare}");
 }
 
@@ -343,7 +343,7 @@ fn frames_of_all_lengths_arrive_complete_for_every_mtu() {
                 let taken = there
                     .peer
                     .receive(stamp[1], &datagram, &mut |_| {}, &mut take);
-                taken.expect("it is of the session");
+                taken.expect("a datagram of the session");
             }
             let expected: Vec<(usize, usize)> = lengths.iter().copied().enumerate().collect();
             assert_eq!(std::mem::take(&mut came), expected, "{mtu}, {together}");
