@@ -170,7 +170,7 @@ pub fn verify(machine: &Machine, container: &Container, pid: u32, is_live: bool)
     let Some(process) = process.ok().filter(|_| pid != 0) else {
         return State::Stopped;
     };
-    // Only root's runtimes have records here.
+    // Only root's runtimes keep records in these directories.
     let started = match container.user {
         None => recorded_start(machine, container, pid),
         Some(_) => None,

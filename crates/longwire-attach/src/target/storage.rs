@@ -81,7 +81,7 @@ fn read_root(machine: &Machine, run_root: &Path, user: Option<u32>) -> io::Resul
         let Ok(running) = root.inner(&driver) else {
             continue;
         };
-        // A rootless graph root is in the user's home.
+        // Only root's graph root has this path; a user's is in the home directory.
         let graph = Directory::open(&machine.path(GRAPH_ROOT).join(&driver)).ok();
         let graph = graph.filter(|_| user.is_none());
         let names = names(&[Some(&running), graph.as_ref()]);
