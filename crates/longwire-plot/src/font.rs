@@ -30,7 +30,7 @@ impl Font {
             (REGULAR_TTF, "NotoSans-Regular")
         };
         let font = FontRef::new(bytes);
-        let font = font.unwrap_or_else(|error| unreachable!("the font is a font: {error}"));
+        let font = font.unwrap_or_else(|error| unreachable!("invalid embedded font: {error}"));
         Font { font, bytes, name }
     }
 

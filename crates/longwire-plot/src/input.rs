@@ -48,7 +48,7 @@ impl Input {
         if Input::is_report(&path)? {
             let report = report.insert(RunDocument::read(&path)?);
             if !report.ports.is_empty() {
-                // Most links of a large network carry no frames.
+                // Omit links without frames, which are the majority in a large network.
                 report.links.retain(|link| link.packets_in > 0);
                 report.links.append(&mut report.ports);
             }

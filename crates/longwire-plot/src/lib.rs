@@ -307,7 +307,7 @@ fn window(
              bins"
         ));
     }
-    // The last bin has the same width as the others, unless `until` ends it.
+    // Extend the range so that the last bin is as wide as the others, unless `until` ends it.
     let span = match options.until {
         None => span.div_ceil(bin).saturating_mul(bin),
         Some(_) => span,

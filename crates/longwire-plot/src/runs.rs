@@ -19,8 +19,8 @@ impl<T> InOrder<T> {
     /// Adds a frame by number. Passes on the frames that are next in order, each with a flag for
     /// missing numbers before it.
     pub fn add(&mut self, frame: u64, value: T, mut pass: impl FnMut(T, bool)) {
-        // A log starts with frame 0. A part of a log does not, and its first row need not be its
-        // first frame.
+        // A complete log starts with frame 0. A part of a log does not, and its first row may not
+        // be that of its first frame.
         if frame == 0 && self.next.is_none() {
             self.next = Some(0);
         }

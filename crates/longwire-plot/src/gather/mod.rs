@@ -163,7 +163,7 @@ impl RunGatherer {
 
     /// Widens the bins until they include a time.
     fn reach(&mut self, last: i64) {
-        // All links share the memory.
+        // All links share the memory, so each has fewer bins if there are many.
         let most = match self.links.len() {
             0..=4 => BINS_MAX,
             _ => BINS_MAX / 2,
@@ -241,7 +241,7 @@ pub fn gather_file(
     if chosen.clone().count() <= LINKS_MAX {
         return Ok(first);
     }
-    // With more links than can have bins, reads the log again for the busiest ones.
+    // If there are more links than can have bins, read the log again for the busiest ones.
     let mut most: Vec<_> = chosen.map(|(link, of)| (of.bytes_in, link)).collect();
     most.sort_by(|a, b| b.cmp(a));
     let most = most.into_iter().take(LINKS_MAX);

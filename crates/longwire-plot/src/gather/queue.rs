@@ -92,7 +92,7 @@ impl QueueSteps {
     fn add_next(&mut self, row: &Row, step: &mut impl FnMut(QueueStep)) {
         self.services.of(row);
         let lost = || self.services.departure_of_lost(row);
-        // For frames that exceed the MTU, a network reports an empty queue.
+        // Ignore the queue in rows of frames that exceed the MTU: a network reports it as empty.
         let known = row.reason.as_deref() != Some("mtu");
         let stay = Stay {
             arrival: row.arrival_ns,

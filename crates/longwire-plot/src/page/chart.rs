@@ -31,7 +31,7 @@ pub fn write(html: &mut Html, chart: &Chart, id: &str, label: &str, marks: &[Mar
     let most = all.flatten().copied().fold(0.0, f64::max);
     let most = if most > 0.0 { most * 1.06 } else { 1.0 };
     let unit = most / VALUES_MAX;
-    // The last step may extend beyond the end, which is the same in all charts.
+    // The last step may extend beyond the end of the axis, which is the same in all charts.
     let steps = chart.span / chart.step;
     html.raw("<figure class=\"chart\"><figcaption>")
         .element("b", chart.kind.title);

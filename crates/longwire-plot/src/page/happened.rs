@@ -101,8 +101,7 @@ fn summary(html: &mut Html, page: &Page) {
         }
         None => log.map(of_log).unwrap_or_default(),
     };
-    // Without a log, the duration is that in the report, which for a simulation is that of the
-    // computation.
+    // Without a log, use the duration in the report; for a simulation, that is the computing time.
     let duration = page.report.as_ref().map_or(0.0, |report| report.duration_s);
     let seconds = log.map_or(duration, RunGatherer::seconds);
     let all = links.len();

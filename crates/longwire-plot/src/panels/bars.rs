@@ -45,7 +45,7 @@ pub(super) fn vertical(
             let (from, to) = ((x + 0.5, top), (x + width - 0.5, frame.bottom()));
             scene.rectangle(from, to, Fill::solid(look.colour));
             let number = grouped(*value as f64, 0);
-            // Numbers must not overlap.
+            // Omit numbers that would overlap.
             if font.width(&number, NUMBER_SIZE) < width - 4.0 {
                 let at = (x + width / 2.0, top - 3.0);
                 scene.text(small(&number, at, Anchor::Middle).sized(NUMBER_SIZE));
