@@ -146,11 +146,11 @@ Rss:               16384 kB
         let mut region = Region::new();
         let start = region.bytes().as_ptr() as u64;
         let is_found = || mappings(&smaps()).iter().any(|found| found.start == start);
-        assert!(!is_found(), "nothing of it is in use");
+        assert!(!is_found(), "no page is in use");
         for (at, byte) in region.bytes().iter_mut().enumerate() {
             *byte = (at % 251) as u8;
         }
-        assert!(is_found(), "all of it is in use");
+        assert!(is_found(), "all pages are in use");
         let before = huge(&smaps(), start);
         let granted = collapse_heap();
         if granted >= LEN as u64 {

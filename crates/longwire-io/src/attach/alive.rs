@@ -253,7 +253,7 @@ fn receive(socket: RawFd) -> io::Result<Option<(u64, Option<OwnedFd>)>> {
     if bytes == 0 {
         return Ok(None);
     }
-    // The descriptor table is full.
+    // The descriptor was dropped, because the table is full.
     if is_cut {
         return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }
@@ -275,7 +275,7 @@ mod tests {
         drop(kept);
         other.set_nonblocking(true).expect("a socket");
         let read = other.read(&mut [0]).map_err(|error| error.kind());
-        assert_eq!(read, Err(io::ErrorKind::WouldBlock), "its end is open");
+        assert_eq!(read, Err(io::ErrorKind::WouldBlock), "the held end is open");
         drop(AliveCall { key });
         assert_eq!(other.read(&mut [0]).expect("its end is closed"), 0);
     }

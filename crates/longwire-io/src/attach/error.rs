@@ -75,7 +75,8 @@ pub enum AttachError {
 }
 
 fn rights(error: &io::Error) -> &'static str {
-    // EACCES has the same kind, but comes from the verifier or a security module, even for root.
+    // Not by kind, which EACCES shares: that comes from the verifier or a security module, even for
+    // root.
     if error.raw_os_error() == Some(libc::EPERM) {
         "; attaching needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; run as root"
     } else {

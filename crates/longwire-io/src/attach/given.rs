@@ -49,7 +49,7 @@ const SCRATCH: i16 = -8;
 /// Index of the counter of frames refused with an error number: the device is gone or down.
 const REFUSED: usize = 0;
 /// Index of the counter of ambiguous results. On reception, the device is down or the core's
-/// backlog is full. On sending, the device is down or a queueing discipline drops.
+/// backlog is full. On sending, the device is down or a queueing discipline drops the frame.
 const UNCLEAR: usize = 1;
 
 /// Wire frames that the kernel drops at one hook of an interface.

@@ -69,8 +69,8 @@ const RACES: u32 = 64;
 const RINGS_BYTES: usize = 128 << 20;
 const RING_MIN: usize = 512 << 10;
 const RING_MAX: usize = 4 << 20;
-/// Maximum number of interfaces with AF_XDP sending. Runs with more send without it, to save
-/// memory.
+/// Maximum number of interfaces with AF_XDP sending. Runs with more interfaces send without AF_XDP,
+/// to save memory.
 const INTERFACES_FEW: usize = 16;
 /// An interface's hooks, in order of attachment.
 const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
@@ -123,7 +123,7 @@ impl AttachHub {
     fn options(&self, interface: &Interface) -> OpenOptions {
         let ring = RINGS_BYTES / (2 * self.interfaces);
         OpenOptions {
-            // The veth pair's MTU is the maximum, not the interface's.
+            // From the interface's MTU, because the veth pair has the maximum MTU.
             frame_usual: Some(interface.mtu as usize + ETHERNET),
             ring_bytes: Some(ring.clamp(RING_MIN, RING_MAX)),
             sends_by_xdp: self.interfaces <= INTERFACES_FEW,
@@ -248,7 +248,7 @@ fn rank_at(
     let serial = claim.map(|claim| claim.serial);
     let rank = Rank::new(place.priority, serial, takes_all, &hooks);
     for (programs, hook) in hooks.iter().zip(HOOKS) {
-        // The conflicting program may be the claim's.
+        // The conflicting program may be the one that the claim describes.
         let taken = rank.position(programs) == Err(NoPlace::Taken);
         if taken && place.direction.has(hook) && !pins::is_left(claim, hook) {
             return Err(self::taken(&found.name, takes_all));

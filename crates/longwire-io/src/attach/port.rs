@@ -77,7 +77,7 @@ pub fn prepare_port(
     let destination = Destination::WhileAlive(array.as_fd());
     let taking = take(None, selected.as_ref(), destination).ok_or(AttachError::FilterTooComplex)?;
     let delivering = deliver(found.index, found.mac.unwrap_or_default(), &given);
-    let delivering = delivering.unwrap_or_else(|| unreachable!("it is short"));
+    let delivering = delivering.unwrap_or_else(|| unreachable!("all jumps are short"));
     let delivering = load("longwire_deliver", &delivering)?;
     let giving = namespace.run(|| attach_giver(device, delivering.as_fd()))?;
     let passing = [move_number(0, NEXT), EXIT];

@@ -303,7 +303,7 @@ pub(super) fn give_back(mark: u32, interface: u32, given: &GivenFrames) -> Vec<I
     given.give(&mut program, interface);
     program
         .finish()
-        .unwrap_or_else(|| unreachable!("it is short"))
+        .unwrap_or_else(|| unreachable!("all jumps are short"))
 }
 
 pub(super) fn redirect(device: u32, flags: i32) -> [Instruction; 4] {

@@ -32,7 +32,7 @@ const PREFETCH_HELD: usize = 80;
 #[must_use = "its memory comes back only through `DelayLineReader::free`"]
 pub struct HeldFrame {
     /// Record position in units of [`ALIGN`] bytes, with the line's number in the high bits. Two
-    /// words, for an alignment of four bytes.
+    /// words instead of one, to need an alignment of only four bytes.
     words: [u32; 2],
 }
 

@@ -121,7 +121,7 @@ mod tests {
         let begin = || begin_with(&marker, &setting).expect("it begins");
         drop(begin());
         assert_eq!(fs::read_to_string(&setting).expect("a setting"), "1");
-        let mut next = begin().expect("left by one that was killed");
+        let mut next = begin().expect("taken over from a killed process");
         end_with(&mut next, &setting).expect("it ends");
         drop(next);
         assert_eq!(fs::read_to_string(&setting).expect("a setting"), "0");

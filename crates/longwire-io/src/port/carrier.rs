@@ -112,7 +112,8 @@ impl Drop for Carrier {
         self.shared.ended.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic has already been printed. The thread keeps the device until it ends.
+            // Wait, because the thread keeps the device open until it ends. A panic has already
+            // been printed.
             let _ = thread.join();
         }
     }

@@ -258,7 +258,7 @@ impl LockHolder {
                 let process = credentials.map(|found| found.pid()).filter(|pid| *pid > 0);
                 Some(LockHolder { process })
             }
-            // The backlog is full.
+            // A process listens, but its backlog is full.
             Err(Errno::EAGAIN) => Some(LockHolder { process: None }),
             Err(_) => None,
         }

@@ -145,7 +145,7 @@ impl Port {
         for _ in 0..DISCARDS_MAX {
             let mut count = |_: RxFrame<'_>| discarded += 1;
             let received = self.rx.receive(now, DISCARDS_AT_ONCE, &mut count);
-            // An error persists and ends the run.
+            // Ignore an error: it persists and will end the run.
             if !received.is_ok_and(|received| received.frames > 0) {
                 break;
             }
@@ -209,7 +209,7 @@ fn unknown(text: &str) -> PortError {
 /// Returns the files that a port reads or writes.
 pub fn files(text: &str) -> impl Iterator<Item = &str> {
     let files = text.split_once(':').filter(|(kind, _)| *kind == PCAP);
-    // Text that opening would refuse counts as a file name.
+    // Text that cannot be parsed counts as one file name.
     let files = files.map(|(_, files)| captures(files).unwrap_or([Some(files), None]));
     files.into_iter().flatten().flatten()
 }

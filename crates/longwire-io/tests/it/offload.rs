@@ -321,15 +321,15 @@ fn tcp_packets_are_cut_to_an_mtu() {
             number += 1;
         });
         assert!(was_cut);
-        assert_eq!(number, count, "as few as there can be");
+        assert_eq!(number, count, "the minimum number of segments");
         assert!(payload == spec.payload);
     }
     let taken: &mut dyn FnMut(&[u8]) = &mut |_| panic!("nothing is to be cut");
     let mut refuses = |frame: &mut [u8], mtu| !cut_tcp(frame, mtu, &mut Vec::new(), taken);
     assert!(refuses(&mut FrameSpec::udp(4_000).build_partial(), 1_500));
     let mut tcp = FrameSpec::tcp(4_000).build_partial();
-    assert!(refuses(&mut tcp, 52), "headers alone");
-    assert!(refuses(&mut tcp[..3_000], 1_500), "its end is missing");
+    assert!(refuses(&mut tcp, 52), "the headers fill the MTU");
+    assert!(refuses(&mut tcp[..3_000], 1_500), "the packet is truncated");
 }
 
 /// Returns an IPv6 frame with an extension header inserted between IPv6 and TCP.
@@ -439,7 +439,7 @@ fn contradictory_vnet_headers_are_refused() {
     assert_eq!(
         ecn,
         Some(Decoded::Plain(cwr_once)),
-        "the ECN bit is no kind"
+        "the ECN bit is not part of the kind"
     );
     assert_eq!(with(6, 33), None, "the checksum of another header");
     assert_eq!(with(1, 3), None);

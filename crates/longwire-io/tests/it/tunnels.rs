@@ -292,7 +292,7 @@ fn wire_frames(frame: &[u8], segments: Segments) -> Vec<Vec<u8>> {
         assert_eq!(datagrams.kind, SegmentKind::Udp);
         assert!(piece.len() <= 14 + 65_535);
         let again = vnet::decode(&vnet::encode(offload), &mut piece);
-        assert_eq!(again, Some(Decoded::Plain(offload)), "ports take it");
+        assert_eq!(again, Some(Decoded::Plain(offload)), "ports accept it");
         for number in 0..datagrams.wire_frames(piece.len()).len() {
             let mut wire = Vec::new();
             cut(&piece, datagrams, number..number + 1, &mut wire).expect("a wire frame");
@@ -321,7 +321,7 @@ proptest! {
             payload.extend(verify(&tunnel.unwrap(wire, &spec, number), &spec));
             let mut again = wire.clone();
             finish_if_partial(&mut again);
-            prop_assert_eq!(&again, wire, "they are finished");
+            prop_assert_eq!(&again, wire, "the checksums are complete");
         }
         prop_assert_eq!(payload, spec.payload);
     }
@@ -341,7 +341,7 @@ proptest! {
         prop_assert!(finish_if_partial(&mut found));
         prop_assert_eq!(&found, &told);
         finish_if_partial(&mut found);
-        prop_assert_eq!(&found, &told, "twice is harmless");
+        prop_assert_eq!(&found, &told, "the function is idempotent");
     }
 
     /// Two nested tunnels.
@@ -462,7 +462,7 @@ fn sctp_gets_crc32c() {
         let mut found = frame;
         assert!(finish_if_partial(&mut found));
         assert_eq!(found, expected);
-        assert!(!finish_if_partial(&mut found), "it is finished");
+        assert!(!finish_if_partial(&mut found), "the checksum is complete");
         // Padding is not part of the packet.
         found[at..at + 4].fill(0);
         found.extend([0xee; 6]);

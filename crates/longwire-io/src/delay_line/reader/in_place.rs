@@ -158,7 +158,7 @@ impl DelayLineReader {
             None => self.clear(self.queued, head),
         }
         self.queued = self.queued.after(head);
-        // This record is decided next, and a long queue has left the cache.
+        // Prefetch the next record to be decided: with a long queue, it is no longer cached.
         let memory = &self.shared.memory;
         memory.prefetch_to_write(self.queued.at, size_of::<Head>());
         Some(meta)

@@ -235,7 +235,7 @@ mod tests {
         // Checking a lock must not block on a FIFO.
         let fifo = directory.join("settings-2");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
-        assert!(!is_locked(&fifo), "it is not waited for");
+        assert!(!is_locked(&fifo), "a FIFO is not waited for");
         fs::remove_file(&fifo).expect("it is removed");
         // A process that has the old version open would read a partial record if the file were
         // rewritten in place.

@@ -72,7 +72,8 @@ impl FrameHolder {
             "etf" => {
                 let parameters = attribute(&qdisc.options, ETF_PARAMETERS)?;
                 let flags = number_at(parameters, 8)?;
-                // In deadline mode, frames may leave at any time before their launch time.
+                // Deadline mode is unsuitable: frames may leave at any time before their launch
+                // time.
                 (flags & ETF_DEADLINE == 0).then_some(FrameHolder {
                     clock: number_at(parameters, 4)?.cast_signed(),
                     device: flags & ETF_OFFLOAD != 0,

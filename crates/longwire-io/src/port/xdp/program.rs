@@ -52,7 +52,7 @@ fn assemble(map: i32) -> Vec<Instruction> {
     program.put_all([move_number(3, XDP_PASS), call(REDIRECT_MAP), EXIT]);
     program
         .finish()
-        .unwrap_or_else(|| unreachable!("it is short"))
+        .unwrap_or_else(|| unreachable!("all jumps are short"))
 }
 
 /// The loaded program and its socket map.

@@ -17,8 +17,8 @@ use super::socket::{Queue, Umem};
 
 /// Maximum number of frames before chunks return to the kernel.
 const SETTLE_EVERY: usize = 64;
-/// Maximum distance of a valid stamp from now, in nanoseconds. With a larger distance, another
-/// program wrote the bytes before the frame.
+/// Maximum distance of a valid stamp from now, in nanoseconds. At a larger distance, the bytes
+/// before the frame are not a stamp: another program wrote them.
 const OLDEST: u64 = 10_000_000_000;
 const NEWEST: u64 = 1_000_000;
 
@@ -147,7 +147,7 @@ impl XdpRx {
         finish_if_partial(bytes);
         self.last = self.last.max(arrival);
         take(RxFrame::whole(bytes, self.last));
-        // The next frame in this chunk may arrive without a stamp.
+        // Clear the stamp, because the next frame in this chunk may arrive without one.
         if let Some(stamp) = self.stamp(desc) {
             stamp.fill(0);
         }
