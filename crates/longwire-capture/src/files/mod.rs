@@ -21,7 +21,7 @@ pub use access::{Directory, FileAccess};
 /// Bytes per read; enough for processing to dominate system calls.
 const PIECE: usize = 64 * 1024;
 
-/// Interval at which a waiting reader checks whether to stop.
+/// Interval at which a waiting reader checks the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Stack size of a file-reading thread.

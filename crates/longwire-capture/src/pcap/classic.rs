@@ -28,7 +28,7 @@ pub(super) struct Magic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swapped {
     No,
-    /// Writers of version 2.3 differ; the captured length is the smaller one.
+    /// Writers of version 2.3 use either order; the captured length is the smaller one.
     Perhaps,
     Yes,
 }

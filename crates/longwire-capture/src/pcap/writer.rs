@@ -61,7 +61,7 @@ pub struct CaptureWriter {
     thread: WriterThread,
 }
 
-/// State of the thread that writes full buffers.
+/// Whether a separate thread writes full buffers.
 enum WriterThread {
     /// Buffers are written by the caller.
     None,
