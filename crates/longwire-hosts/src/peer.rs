@@ -122,7 +122,8 @@ struct OtherInstance {
     sent: SentBatches,
     missing: MissingBatches,
     partial: PartialFrames,
-    /// Last release per port on both clocks, to keep releases in order.
+    /// Last release per port, on the other host's clock and on this one's, to keep releases in
+    /// order.
     converted: Vec<(u64, u64)>,
     /// Frames sent to the other host.
     frames_begun: u32,

@@ -16,8 +16,8 @@ const PATTERN: &str = "Noise_NNpsk0_25519_AESGCM_BLAKE2s";
 /// Domain separation from other protocols with the same key.
 const PROLOGUE: &[u8] = b"longwire hosts 1";
 
-/// Length of a handshake's name: the start of its initial message, which is random. The response
-/// repeats the name, so that its handshake is found without trial decryption.
+/// Length of a handshake's name: the first bytes of its initial message, which are random. The
+/// response repeats the name, so that the initiator finds the handshake without trial decryption.
 const NAME_LEN: usize = 4;
 
 pub type HandshakeName = [u8; NAME_LEN];
