@@ -125,7 +125,7 @@ fn started_of(stat: &str) -> Option<(char, u64)> {
 
 /// Returns whether a line in `/proc/PID/cgroup` names the container, either as a path component or,
 /// with systemd, as `docker-ID.scope` or `cri-containerd:ID`. A short ID must follow a single word,
-/// because it may also be the suffix of another ID.
+/// because it may be the end of a longer ID.
 fn is_in_cgroup(cgroups: &str, id: &str) -> bool {
     let mut names = cgroups.lines().flat_map(|line| line.split('/'));
     names.any(|name| {
