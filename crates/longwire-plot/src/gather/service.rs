@@ -1,9 +1,9 @@
 //! Configured rate, inferred from departures.
 //!
-//! A log has no rate column, because the rate may follow a trace, a chain or manual changes. But a
-//! queue's server sends frames in sequence: the service time of a frame is its length divided by
-//! the rate. Service begins at the frame's arrival, or at the previous frame's departure if that is
-//! later, and ends at its departure.
+//! A log has no rate column, because the rate may follow a trace, a chain or manual changes.
+//! However, a queue's server sends one frame at a time: the service time of a frame is its length
+//! divided by the rate. Service begins at the frame's arrival, or at the previous frame's departure
+//! if that is later, and ends at its departure.
 
 use longwire_capture::log::{Fate, Row};
 

@@ -198,7 +198,8 @@ pub(super) fn remark<'a>(traces: impl Iterator<Item = &'a Trace>) -> &'static st
 /// Height of a link's lane of drop marks.
 const LANE: f64 = 8.0;
 
-/// Opacity of marks, by the number of drops in the column relative to the maximum.
+/// Opacity of marks, by the number of drops in the column relative to that of the column with the
+/// most drops.
 const SHADES: [f64; 4] = [0.4, 0.6, 0.8, 1.0];
 
 /// Returns the height of all lanes, one per link with drops.
