@@ -1,5 +1,5 @@
-//! Processes held by descriptor, which rules out confusion with a later process that reuses the
-//! PID.
+//! Processes held by descriptor, which cannot be confused with later processes that reuse their
+//! PIDs.
 
 use std::fs::File;
 use std::io;

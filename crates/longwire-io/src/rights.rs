@@ -55,8 +55,8 @@ impl Capability {
     }
 }
 
-/// Whether this process has opened a port on an interface. It may have to restore settings that it
-/// or an earlier process changed, which requires `CAP_NET_ADMIN`.
+/// Whether this process has opened a port on an interface. If so, it may have to restore settings
+/// that it or an earlier process changed, for which it needs `CAP_NET_ADMIN`.
 static RESTORES: AtomicBool = AtomicBool::new(false);
 
 /// Makes [`give_up`] keep the right to restore interface settings.

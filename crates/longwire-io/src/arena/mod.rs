@@ -2,7 +2,7 @@
 //! backlog.
 //!
 //! The budget is address space. The kernel allocates pages when a segment is first used, and used
-//! segments are reused first. Resident memory therefore follows the peak backlog, and a short
+//! segments are reused first. Resident memory is therefore that of the peak backlog, and a short
 //! backlog stays in a few cached segments regardless of the budget. The writer keeps free segments
 //! on a stack; the reader returns them through a ring.
 

@@ -1,5 +1,5 @@
-//! RCU grace periods of the kernel. System calls wait for one when they attach a program or create
-//! or close a packet ring. A grace period takes 5 to 25 ms, an expedited one about 0.1 ms.
+//! RCU grace periods of the kernel. System calls that attach a program, or create or close a packet
+//! ring, wait for one. A grace period takes 5 to 25 ms, an expedited one about 0.1 ms.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};

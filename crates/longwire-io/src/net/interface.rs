@@ -77,7 +77,7 @@ pub struct Peer {
     pub index: u32,
     /// Whether it is in the same namespace as this end.
     pub here: bool,
-    /// Id of its namespace as seen from this end's, if they differ.
+    /// Id of its namespace, as seen from this end's namespace, if the namespaces differ.
     pub namespace: Option<u32>,
 }
 

@@ -123,7 +123,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Requests one object and passes its payload, from the fixed struct on, to `take`.
+    /// Requests one object and passes its payload, which begins with the fixed struct, to `take`.
     ///
     /// # Errors
     /// The kernel's refusal, for example ENODEV for an unknown object, or a socket error.

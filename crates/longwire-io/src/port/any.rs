@@ -1,6 +1,6 @@
 //! Enums over all ports.
 //!
-//! They dispatch once per burst. Each port has its own loop over a burst's frames, without an
+//! They dispatch once per burst: each port has its own loop over a burst's frames, so there is no
 //! indirect call per frame.
 
 use std::os::fd::BorrowedFd;

@@ -69,7 +69,7 @@ pub struct Placement {
     /// release.
     pub wanted: u64,
     /// Earliest start if gaps of any length were possible: `wanted`, or the end of the previous
-    /// frames if that is later.
+    /// frames, whichever is later.
     pub possible: u64,
 }
 

@@ -246,8 +246,8 @@ pub trait TxPort {
         None
     }
 
-    /// Passes the send stamps received since the last call to `take`, mostly oldest first. A stamp
-    /// may arrive some time after its frame has left, or never.
+    /// Passes to `take` the send stamps received since the previous call, mostly oldest first. A
+    /// stamp may arrive some time after its frame has left, or never.
     fn sampled(&mut self, _take: &mut dyn FnMut(SendStamp)) {}
 
     /// Returns how long before its release a frame may be pushed, for ports whose device holds it

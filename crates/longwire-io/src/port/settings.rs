@@ -19,7 +19,7 @@ use crate::net::record::{ChangedSettings, PortRecord, SettingsChange, Undo};
 use crate::net::{NetError, offloads};
 
 /// The lock on an interface and the settings changed for a port. Drop restores them; after SIGKILL,
-/// the next port to open does.
+/// the next port to be opened restores them.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// `None` if no setting was changed.

@@ -186,8 +186,8 @@ fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(Vec<Entry>, Pat
     heir.is_some_and(|(_, path)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
-/// Returns whether a record is so old that its remaining namespaces, which have neither name nor
-/// process, will not reappear.
+/// Returns whether a record is so old that its remaining namespaces, which now have neither a name
+/// nor a process, will not reappear.
 fn is_old(path: &Path) -> bool {
     const KEPT: Duration = Duration::from_secs(24 * 3600);
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());

@@ -228,8 +228,8 @@ impl IpHeader {
     }
 }
 
-/// Returns the position of the final destination in a routing header; `Some(None)` without segments
-/// left, `None` for types that do not contain the last address.
+/// Returns the position of the final destination in a routing header; `Some(None)` if no segments
+/// are left, `None` for types that do not contain the last address.
 fn last_route_address(routing: &[u8]) -> Option<Option<usize>> {
     if routing[3] == 0 {
         return Some(None);

@@ -83,7 +83,7 @@ impl FrameHolder {
         }
     }
 
-    /// Returns whether `wanted` permits it.
+    /// Returns whether `wanted` permits this holder.
     pub(super) fn is_permitted(self, wanted: LaunchMode) -> bool {
         match wanted {
             LaunchMode::Off => false,
@@ -173,7 +173,8 @@ impl Control {
         self.used += 1;
     }
 
-    /// Attaches the control message to a message. It must not move while the message is in use.
+    /// Attaches the control message to a message. The control message must not move while the
+    /// message is in use.
     pub(super) fn go_with(&mut self, message: &mut libc::msghdr) {
         message.msg_control = match self.used {
             0 => std::ptr::null_mut(),
@@ -247,7 +248,8 @@ impl SocketTimestamps {
         Control::new(flags, self.launch.as_mut().map(|launch| launch.at(release)))
     }
 
-    /// Records that the kernel has numbered a stamped frame; `None` if the frame was not sent.
+    /// Records that the kernel has numbered a stamped frame. `release` is `None` if the frame was
+    /// not sent.
     pub(super) fn numbered(&mut self, release: Option<Nanos>) {
         if let Some(sent) = &mut self.sent {
             sent.numbered(release);

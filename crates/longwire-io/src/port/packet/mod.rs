@@ -55,8 +55,8 @@ const ETHERNET: usize = 14 + 4;
 /// Bytes of frames in transit to the driver. With gap frames, this holds the wire's next 200 us at
 /// 100 Gbit/s.
 const SEND_BUFFER: usize = 8 * 1024 * 1024;
-/// Receive buffer size below which a note is reported: a TCP sender's window of super-packets does
-/// not fit.
+/// Receive buffer size below which a note is reported, because a TCP sender's window of
+/// super-packets would not fit.
 const RECEIVE_BUFFER_LOW: usize = 2 * 1024 * 1024;
 
 /// Opens an interface in the calling thread's network namespace. Requires CAP_NET_RAW there; a user

@@ -20,7 +20,7 @@ const BLOCK: usize = 64 * 1024;
 const SLOT_OVERHEAD: usize = 96;
 /// Slot alignment: slots begin on cache lines.
 const SLOT_ALIGN: usize = 64;
-/// Maximum length of a frame in a slot. Longer frames use the socket's queue, which keeps slots
+/// Maximum length of a frame in a slot. Longer frames use the socket's queue, so that slots stay
 /// small.
 const SLOT_FRAME_MAX: usize = 9 * 1024 + 64;
 

@@ -2,7 +2,7 @@
 //! request.
 //!
 //! Devices that stamp frames as they go onto the wire have a separate clock, which is compared with
-//! the system's. No such device was available, so this follows the kernel's documentation
+//! the system's clock. No such device was available, so this follows the kernel's documentation
 //! (Documentation/networking/timestamping.rst, linux/net_tstamp.h, and linux/ptp_clock.h on clocks
 //! with descriptors). Tests cover only the detection of devices without stamps and the comparison
 //! of synthetic readings.

@@ -44,8 +44,8 @@ const OFFLOAD_TCP: u32 = 0x01 | 0x02 | 0x04 | 0x08;
 /// UDP segments over IPv4 and IPv6, since Linux 6.2.
 const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 
-/// An attached TAP device. Drop restores its settings; after SIGKILL, the next port to open does. A
-/// device created by the port is removed with it.
+/// An attached TAP device. Drop restores its settings; after SIGKILL, the next port to be opened
+/// restores them. A device created by the port is removed with it.
 pub(super) struct Device {
     /// Changes to a device that already existed. Dropped first, while the device is attached.
     changed: Option<ChangedSettings>,
@@ -59,7 +59,7 @@ pub(super) struct Device {
 /// Frames for the reader that the kernel dropped without a carrier.
 #[derive(Clone, Copy, Default)]
 struct DropsWithoutCarrier {
-    /// Their number up to the last return of the carrier.
+    /// Their number until the carrier last returned.
     before: u64,
     /// Total drops when the carrier was removed; `None` while there is a carrier.
     since: Option<u64>,

@@ -7,9 +7,9 @@
 //! On request, the kernel writes a frame's departure into memory before the frame (TX metadata,
 //! Linux 6.8).
 //!
-//! If frames are copied, the stamp is taken when the driver is done with the kernel's copy; on a
-//! veth device, that is when the frame is handed to the peer. Stamps are on the CLOCK_TAI scale.
-//! All frames take the same path, so that none overtakes another.
+//! If frames are copied, the stamp is taken when the driver is done with the kernel's copy; a veth
+//! device is done when the peer has the frame. Stamps are on the CLOCK_TAI scale. All frames take
+//! the same path, so that none overtakes another.
 
 use std::collections::VecDeque;
 use std::io;
