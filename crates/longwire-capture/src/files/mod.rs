@@ -102,7 +102,7 @@ pub struct FileReader {
 }
 
 impl FileReader {
-    /// Starts opening and reading a file. Setting `stop` ends the wait for it.
+    /// Starts opening and reading a file. Setting `stop` ends a wait for the file.
     ///
     /// # Errors
     /// If the path is refused, or no thread can be started.

@@ -170,8 +170,8 @@ impl LogReader {
         self.0.epoch()
     }
 
-    /// Returns the earliest arrival and the latest arrival or release, in nanoseconds, or `None` if
-    /// the file has no index.
+    /// Returns the earliest arrival and the latest arrival or release, as nanoseconds of Unix time,
+    /// or `None` if the file has no index.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.0.span()
     }
