@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::wire::FragmentHead;
 
-/// Maximum number of incomplete frames that wait for resent fragments. Beyond it, the oldest is
-/// dropped.
+/// Maximum number of incomplete frames that wait for resent fragments; if there are more, the
+/// oldest is dropped.
 const PARTIAL_MAX: usize = 1024;
 
 /// Reassembles frames from fragments.

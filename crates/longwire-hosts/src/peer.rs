@@ -39,7 +39,7 @@ const PENDING_MAX: usize = 8;
 /// Maximum number of batches requested in one record.
 const MISSING_AT_ONCE: usize = 64;
 
-/// Minimum size in bytes, with the frame header, of a fragment that shares a batch with other
+/// Minimum size in bytes, including the frame header, of a fragment that shares a batch with other
 /// frames.
 const FRAGMENT_LEN_MIN: usize = 64;
 
@@ -530,7 +530,7 @@ impl Peer {
             self.heard_at = now.monotonic;
             self.sent_when_heard = self.report.frames_sent;
             self.unconfirmed = 0;
-            // An authenticated host's records are well-formed.
+            // Ignore a parse error: an authenticated host's records are well-formed.
             let _ = self.read(now, Reader(&records), send, take);
         }
         self.records = records;

@@ -12,7 +12,8 @@ use longwire_engine::Nanos;
 const KEPT_MAX: usize = 32 << 20;
 /// Maximum buffers kept for reuse.
 const SPARE_MAX: usize = 256;
-/// Maximum number of missing batches that are requested. Beyond it, the oldest count as lost.
+/// Maximum number of missing batches that are requested; if there are more, the oldest count as
+/// lost.
 const MISSING_MAX: usize = 4096;
 /// Maximum number of requests per batch.
 const ASKS_MAX: u8 = 4;

@@ -582,8 +582,8 @@ fn replayed_handshakes_are_counted_and_not_answered() {
     }
     assert_eq!(world.report(1).sessions, 2);
     assert!(world.hosts.iter().all(|host| host.peer.is_connected()));
-    // The restarted receiver remembers nothing and answers each message once. Still, the sender's
-    // next handshake establishes the session.
+    // The restarted receiver remembers nothing and answers each replayed message once.
+    // Nevertheless, the sender's next handshake establishes the session.
     let recorded = [recorded, world.initiations.clone()].concat();
     world.hosts[1] = Host::new(1, 1, 77, 12 * MILLI);
     let (sent, replayed) = replay(&mut world, &recorded);
