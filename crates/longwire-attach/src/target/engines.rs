@@ -192,7 +192,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
     serde_json::from_slice(body).map_err(|error| invalid(format!("unknown response: {error}")))
 }
 
-/// Request timeout. A hung engine may have a full accept queue.
+/// Request timeout, including the connection: the accept queue of a hung engine may be full.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum response size in bytes. A list of 1,000 containers has about 2 MB.
