@@ -49,7 +49,7 @@ impl Case {
         format!("{len} B{lent}, {megabytes} MB waiting")
     }
 
-    /// Returns the backlogs to test, in frames: none and [`LONG`].
+    /// Returns the backlogs to test, in frames: none, and enough to fill [`LONG`] bytes.
     fn waiting(self) -> [u64; 2] {
         [0, LONG / self.len as u64 / BURST * BURST]
     }

@@ -209,7 +209,8 @@ fn reply(socket: RawFd, done: io::Result<()>) -> io::Result<()> {
     send(socket, &number.to_ne_bytes(), &[])
 }
 
-/// Raises the thread's priority if permitted, because many threads may end at the same time.
+/// Raises the thread's priority if permitted, so that it is not delayed when many threads end at
+/// the same time.
 fn be_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 selects the calling thread, and the kernel reads a valid structure.

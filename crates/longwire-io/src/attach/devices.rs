@@ -34,7 +34,7 @@ fn name_of(prefix: &str, interface: u32, attempt: u32) -> String {
     }
 }
 
-/// Returns whether an interface name is that of an attachment's device.
+/// Returns whether an interface with this name is a device of an attachment.
 pub fn is_device_of_link(name: &str) -> bool {
     let prefixes = [INNER, OUTER, DEVICE];
     let number = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix));

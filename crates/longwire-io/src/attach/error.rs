@@ -75,8 +75,8 @@ pub enum AttachError {
 }
 
 fn rights(error: &io::Error) -> &'static str {
-    // Not by kind, which EACCES shares: that comes from the verifier or a security module, even for
-    // root.
+    // EPERM only: EACCES, which has the same kind, comes from the verifier or a security module,
+    // even for root.
     if error.raw_os_error() == Some(libc::EPERM) {
         "; attaching needs CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; run as root"
     } else {

@@ -1,9 +1,9 @@
 //! Gap frames: a wire that is never idle, so that frames leave with byte precision.
 //!
 //! A network card sends frames back to back. If frames of the right lengths fill the gap between
-//! two frames, the second leaves at the right byte time (0.8 ns at 10 Gbit/s), regardless of its
-//! handover. Fillers have an invalid frame check sequence, so the next device discards them
-//! (Emmerich et al., "MoonGen", IMC 2015, section 8; Puakalong et al. for DEMU).
+//! two frames, the second leaves at the right byte time (0.8 ns at 10 Gbit/s), regardless of the
+//! time of its handover. Fillers have an invalid frame check sequence, so the next device discards
+//! them (Emmerich et al., "MoonGen", IMC 2015, section 8; Puakalong et al. for DEMU).
 //!
 //! [`GapFiller`] plans a frame's position and the fillers before it. [`GapTx`] is the sending half
 //! of a port that uses a `GapFiller` over a [`RawLine`]: a driver that sends a given check
@@ -227,7 +227,8 @@ const AHEAD: Nanos = Nanos::from_micros(100);
 /// Maximum lateness at which a pushed frame still departs on time.
 const TIMEOUT: Nanos = Nanos::from_micros(100);
 
-/// Sends frames at their releases, to the byte time, with fillers in between.
+/// Sends frames a constant time after their releases, exact to the byte time, with fillers in
+/// between.
 pub struct GapTx<L> {
     line: L,
     port: String,

@@ -89,7 +89,8 @@ fn quiet(name: &str, changing: &mut SettingsChange, notes: &mut Vec<String>) {
     });
 }
 
-/// Returns a note unless the kernel has no IPv6 there, or it is disabled already.
+/// Disables IPv6 unless addresses would be lost, and returns a note. `None` if the kernel has no
+/// IPv6 on the interface or it is already disabled.
 fn disable_ipv6(name: &str, changing: &mut SettingsChange) -> io::Result<Option<&'static str>> {
     let path = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
     let file = match OpenOptions::new().read(true).write(true).open(path) {

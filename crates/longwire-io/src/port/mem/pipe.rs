@@ -126,7 +126,8 @@ impl RxPort for PipeRx {
         {
             take(RxFrame {
                 bytes: self.reader.front_bytes(),
-                // The caller may have been preempted after reading the clock.
+                // `now` may precede the push, because the caller may have been preempted after
+                // reading the clock.
                 arrival: now.max(front.release()),
                 offload: front.offload(),
                 wire_len: front.wire_len(),

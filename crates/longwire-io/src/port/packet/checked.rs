@@ -15,8 +15,8 @@ use super::{BYPASS, PortError, sending_socket};
 use crate::net::ethtool::Ethtool;
 use crate::net::interface::Interface;
 
-/// Maximum number of frames queued for a flush. Exceeding a driver's ring would not keep the wire
-/// busier.
+/// Maximum number of frames queued for a flush. More than a driver's ring holds would not keep the
+/// wire busier.
 const SLOTS: usize = 256;
 /// Bytes of an Ethernet header with a VLAN tag, and of a check sequence.
 const HEADER: usize = 14 + 4;

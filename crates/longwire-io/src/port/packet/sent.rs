@@ -21,7 +21,7 @@ use crate::port::socket::set_option;
 use crate::port::{SendStamp, StampedBy};
 use crate::rights;
 
-/// Maximum number of frames that wait for a stamp. Beyond it, the oldest are dropped.
+/// Maximum number of frames that wait for a stamp; if there are more, the oldest are dropped.
 const WAITING_MAX: usize = 8192;
 
 /// Words for a stamp's control messages: three times, of which the first is the kernel's and the

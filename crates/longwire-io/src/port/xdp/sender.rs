@@ -234,8 +234,8 @@ impl Sender {
 /// Size of `struct xsk_tx_metadata` in bytes: flags, and a union of 16 bytes that begins with the
 /// stamp.
 pub(super) const METADATA: usize = 24;
-/// Maximum number of stamps kept for the caller, and of frames that wait for a stamp. Beyond it,
-/// the oldest are dropped.
+/// Maximum number of stamps kept for the caller, and of frames that wait for a stamp; if there are
+/// more, the oldest are dropped.
 const KEPT_MAX: usize = 8192;
 
 /// Frames with a requested stamp, and received stamps.
