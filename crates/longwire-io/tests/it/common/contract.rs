@@ -77,7 +77,11 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
     let mut got = Vec::new();
     let mut last = Nanos::ZERO;
     while got.len() < sent.frames.len() {
-        assert!(start.elapsed() < TIMEOUT, "only {} frames received", got.len());
+        assert!(
+            start.elapsed() < TIMEOUT,
+            "only {} frames received",
+            got.len()
+        );
         let mut seen = 0;
         let called = now();
         let max = 3;
