@@ -34,7 +34,8 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
             .within("1", "1000", "1 to 1000")
             .help("wrr: L4S bytes per classic byte while both queues are backlogged, 1 to 1000"),
         TSHIFT,
-        Param::with_default("mtu", Unit::Size, "1514b").help("longest frame, for limit-bytes"),
+        Param::with_default("mtu", Unit::Size, "1514b")
+            .help("longest frame; limit-bytes keeps this free"),
     ],
     build,
 );
