@@ -23,8 +23,8 @@ use crate::report::{LinkReport, RunReport};
 use crate::start_error::StartError;
 use crate::summary;
 
-/// Minimum number of links with which even one thread processes frames in batches. The data of so
-/// many links exceeds the cache, and a batch prefetches it together.
+/// Minimum number of links with which even one thread processes frames in batches. The data of
+/// this many links exceeds the cache, and a batch prefetches it together.
 const BATCHED_FROM: usize = 512;
 
 /// A network of links between ports in virtual time. Arrivals define the time scale. Equal arrivals

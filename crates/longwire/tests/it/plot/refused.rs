@@ -63,7 +63,7 @@ fn files_that_cannot_be_drawn_are_named_with_the_reason() {
         ),
         ("cut.csv", &text.as_bytes()[..text.len() / 2], ": line 5"),
         ("empty.csv", header.as_bytes(), "empty log"),
-        ("other.csv", b"time,rate\n1,2\n", "missing all of the"),
+        ("other.csv", b"time,rate\n1,2\n", "missing all columns"),
         ("nothing.csv", b"", "the run was killed before"),
         ("other.json", b"{\"a\": 1}", "missing field `links`"),
         ("cut.json", &REPORT.as_bytes()[..100], cut),
