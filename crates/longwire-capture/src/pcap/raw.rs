@@ -124,15 +124,10 @@ impl Raw {
     /// Prefetches from disk while the process uses earlier bytes.
     fn fetch(&mut self) {
         let Some(file) = &self.file else { return };
-        if self.fetched >= self.taken + FETCH_AHEAD {
-            return;
+        if let Some((from, len)) = next_fetch(self.taken, &mut self.fetched) {
+            let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
+            let _ = posix_fadvise(file, from as i64, len as i64, advice);
         }
-        let from = self.fetched.max(self.taken);
-        let len = FETCH_STEP.max(self.taken + FETCH_AHEAD - from);
-        let advice = PosixFadviseAdvice::POSIX_FADV_WILLNEED;
-        let _ = posix_fadvise(file, from as i64, len as i64, advice);
-        // The next request follows after one step has been consumed.
-        self.fetched = from + len + FETCH_STEP;
     }
 
     fn failed(&mut self, error: io::Error) -> io::Error {
@@ -177,6 +172,17 @@ impl BufRead for Raw {
     }
 }
 
+/// Returns the offset and length of the next prefetch request, if one is due, and advances
+/// `fetched`, the end of the requests. `taken` bytes have been read.
+fn next_fetch(taken: u64, fetched: &mut u64) -> Option<(u64, u64)> {
+    let from = taken.max(*fetched);
+    let len = (taken + FETCH_AHEAD).saturating_sub(from);
+    (len >= FETCH_STEP).then(|| {
+        *fetched = from + len;
+        (from, len)
+    })
+}
+
 fn read_once(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match input.read(buffer) {
@@ -218,4 +224,25 @@ impl Read for StoppablePipe {
 pub(super) fn bell() -> io::Result<Arc<EventFd>> {
     let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
     Ok(Arc::new(EventFd::from_value_and_flags(0, flags)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefetch_requests_leave_no_gap_and_stay_ahead() {
+        let (mut fetched, mut end) = (0, 0);
+        for taken in (0..4 * FETCH_AHEAD).step_by(BUFFER_LEN) {
+            if let Some((from, len)) = next_fetch(taken, &mut fetched) {
+                assert_eq!((from, fetched), (end, from + len));
+                end = fetched;
+            }
+            assert!(fetched <= taken + FETCH_AHEAD);
+            assert!(fetched > taken + FETCH_AHEAD - FETCH_STEP);
+        }
+        // A reader that has jumped ahead does not prefetch what it has passed.
+        let taken = fetched + FETCH_STEP;
+        assert_eq!(next_fetch(taken, &mut fetched), Some((taken, FETCH_AHEAD)));
+    }
 }
