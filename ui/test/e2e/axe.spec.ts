@@ -1,7 +1,7 @@
 // axe reports no violations in any view, in both themes, wide and narrow.
 import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
-import { expect, open, seconds, test } from './base';
+import { expect, open, openCharts, seconds, test } from './base';
 import { type Run, startRun } from './run';
 
 const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
@@ -65,7 +65,7 @@ for (const scheme of ['light', 'dark'] as const) {
     test(`${scheme}, ${width} pixels wide`, async ({ page }) => {
       await page.setViewportSize({ width, height });
       await page.emulateMedia({ colorScheme: scheme });
-      await open(page, run.url);
+      await openCharts(page, run.url);
       await everyView(page, `${scheme} ${width}`);
     });
   }
@@ -95,7 +95,7 @@ test('with a read-only token, and without connection', async ({ page }) => {
 });
 
 test('every control is at least 24 pixels high', async ({ page }) => {
-  await open(page, run.url);
+  await openCharts(page, run.url);
   for (const hash of ['#/', '#/link/link.up', '#/fidelity', '#/changes?target=link.up']) {
     await page.evaluate((to) => (location.hash = to), hash);
     await seconds(1);

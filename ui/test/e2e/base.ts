@@ -37,10 +37,12 @@ export async function open(page: Page, url: string): Promise<void> {
   await expect(page.locator('.phase')).toContainText('live');
 }
 
-/** Opens a run with one link and waits for its charts. */
+/** Opens a run with one link and waits for its charts, to which the page switches by itself. */
 export async function openCharts(page: Page, url: string): Promise<void> {
   await open(page, url);
   await expect(page.getByRole('heading', { name: 'link.up', level: 1 })).toBeVisible();
+  // The page moves the focus after it has changed the view.
+  await expect(page.locator('main')).toBeFocused();
 }
 
 /** Opens a run with one link and switches to the table. */
