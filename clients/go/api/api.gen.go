@@ -497,7 +497,7 @@ type NewLink struct {
 	// Corrupt Corruption, such as 0.1%
 	Corrupt *CorruptOption `json:"corrupt,omitempty"`
 
-	// Count number of links; {n} in texts is the link's number
+	// Count number of links; {n} in name and match is replaced by the link's number
 	Count *int `json:"count,omitempty"`
 
 	// Csv CSV file with one link per line; columns are name, match, template, shared and options, with a prefix up- or down- for one direction
@@ -532,7 +532,7 @@ type NewLink struct {
 		// Order Whether jitter may reorder frames: in-order or reorder
 		Order *OrderOption `json:"order,omitempty"`
 
-		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
+		// Queue Queue limit or discipline, such as 100p or 64kb; default: the bytes that the link sends in twice its delay or 100 ms, whichever is longer, and at least 16 full frames; unlimited without a rate
 		Queue *QueueOption `json:"queue,omitempty"`
 
 		// Rate Rate, such as 10mbit; default: unlimited
@@ -578,7 +578,7 @@ type NewLink struct {
 	// Preset preset that the options override, such as lte
 	Preset *string `json:"preset,omitempty"`
 
-	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
+	// Queue Queue limit or discipline, such as 100p or 64kb; default: the bytes that the link sends in twice its delay or 100 ms, whichever is longer, and at least 16 full frames; unlimited without a rate
 	Queue *QueueOption `json:"queue,omitempty"`
 
 	// Rate Rate, such as 10mbit; default: unlimited
@@ -622,7 +622,7 @@ type NewLink struct {
 		// Order Whether jitter may reorder frames: in-order or reorder
 		Order *OrderOption `json:"order,omitempty"`
 
-		// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
+		// Queue Queue limit or discipline, such as 100p or 64kb; default: the bytes that the link sends in twice its delay or 100 ms, whichever is longer, and at least 16 full frames; unlimited without a rate
 		Queue *QueueOption `json:"queue,omitempty"`
 
 		// Rate Rate, such as 10mbit; default: unlimited
@@ -662,7 +662,7 @@ type Options struct {
 	// Order Whether jitter may reorder frames: in-order or reorder
 	Order interface{} `json:"order,omitempty"`
 
-	// Queue Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
+	// Queue Queue limit or discipline, such as 100p or 64kb; default: the bytes that the link sends in twice its delay or 100 ms, whichever is longer, and at least 16 full frames; unlimited without a rate
 	Queue interface{} `json:"queue,omitempty"`
 
 	// Rate Rate, such as 10mbit; default: unlimited
@@ -960,7 +960,7 @@ type Queue struct {
 	PacketsMax int `json:"packets_max"`
 }
 
-// QueueOption Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two delays and 100 ms at the link's rate
+// QueueOption Queue limit or discipline, such as 100p or 64kb; default: the bytes that the link sends in twice its delay or 100 ms, whichever is longer, and at least 16 full frames; unlimited without a rate
 type QueueOption = interface{}
 
 // RateOption Rate, such as 10mbit; default: unlimited

@@ -355,8 +355,9 @@ link_parts! {
     /// Queue. The default is tail drop, with a limit derived from rate and delay and
     /// updated when they change.
     queue: Option<Queue>, of Queue, models::QUEUE, "QUEUE", Some("derived"),
-        "Limit or discipline of the queue, such as 100p or 64kb; default: the larger of two \
-         delays and 100 ms at the link's rate";
+        "Queue limit or discipline, such as 100p or 64kb; default: the bytes that the link sends \
+         in twice its delay or 100 ms, whichever is longer, and at least 16 full frames; unlimited \
+         without a rate";
     /// Loss models, each with its place, in the specified order.
     loss: Vec<PlacedLoss>, of PlacedLoss, models::LOSS, "LOSS", NONE,
         "Loss, such as 1%; repeatable";

@@ -16,7 +16,7 @@ use super::problem::{Place, suggestion};
 use super::tree::{self, Placed};
 use super::value::Table;
 
-/// Placeholders in texts: link number and host addresses.
+/// Placeholders in names and matchers: link number and host addresses.
 const NUMBER: &str = "{n}";
 const HOST_A: &str = "{a}";
 const HOST_B: &str = "{b}";

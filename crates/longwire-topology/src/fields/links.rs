@@ -55,7 +55,7 @@ pub static LINK: Section = Section {
         UP,
         DOWN,
         field("count", Kind::Number(1, LINKS_MAX))
-            .help("number of links; {n} in texts is the link's number"),
+            .help("number of links; {n} in name and match is replaced by the link's number"),
         field("first", Kind::Number(0, u32::MAX as u64))
             .help("number of the first link; default: 1"),
         field("between", Kind::Tuple(1, 2)).help(

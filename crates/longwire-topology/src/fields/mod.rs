@@ -186,8 +186,8 @@ pub static ATTACH: Section = Section {
              all other packets bypass it",
         ),
         field("filter", Kind::Text).help(
-            "filter on packets to these addresses, such as \"udp dst port 53\"; packets that do \
-             not match bypass the network",
+            "filter for packets to the addresses in to, such as \"udp dst port 53\"; packets that \
+             do not match bypass the network",
         ),
         field("host-network", Kind::Flag)
             .help("whether the target may be the host's network; default: false"),

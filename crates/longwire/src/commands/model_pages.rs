@@ -38,8 +38,8 @@ static INTRODUCTIONS: [Introduction; 14] = [
     Introduction {
         kind: "queue",
         title: "Queue disciplines",
-        text: "The queue before the rate: which frame is sent next, and which frames are dropped \
-               or marked. Decisions are made in event time, independently of when the emulator \
+        text: "The queue discipline decides which frame the link sends next and which frames it \
+               drops or marks. It decides in event time, independently of when the emulator \
                processes a frame.",
     },
     Introduction {

@@ -130,7 +130,7 @@ const PANELS: [(Panel, &str); 8] = [
     (Panel::Lateness, "Lateness of handovers, from reports"),
     (
         Panel::Counts,
-        "Frames in, out, dropped, and artifacts, from reports",
+        "Counts of frames in, frames out, drops and artifacts, from reports",
     ),
 ];
 

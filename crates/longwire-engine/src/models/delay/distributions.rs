@@ -165,7 +165,7 @@ pub(super) const PARETO: Entry<Described<dyn DelayModel>> = Entry::new(
         Param::new("scale", Unit::Time).help("minimum of the Pareto variable"),
         Param::with_default("shape", Unit::Real, "3")
             .within("0.1", "1000", "0.1 to 1000")
-            .help("tail index, 0.1 to 1000; netem's table has 3"),
+            .help("tail index, 0.1 to 1000; netem's table uses 3"),
         LOCATION,
         MIN,
         MAX,

@@ -76,11 +76,11 @@ impl PacketLoss {
         };
         if lost < 0.9 * rate {
             arguments.doubt(format!(
-                "run-max={} reduces the loss rate to {:.3}%, not {}; remove run-max for the full \
+                "run-max={} reduces the loss rate from {} to {:.3}%; remove run-max for the full \
                  rate",
                 self.run_max,
-                lost * 100.0,
-                self.rate
+                self.rate,
+                lost * 100.0
             ));
         }
     }

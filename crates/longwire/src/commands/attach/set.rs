@@ -26,8 +26,8 @@ pub struct AttachSetArgs {
     #[arg(value_name = "OPTION=VALUE", required = true, value_parser = ctl::option)]
     pub options: Vec<(String, String)>,
 
-    /// Only what the interface's namespace sends (up) or receives (down); same as an up- or down-
-    /// prefix on an option
+    /// Change one direction only: what the interface's namespace sends (up) or receives (down);
+    /// same as an up- or down- prefix on each option
     #[arg(long, value_name = "up|down", value_parser = ["up", "down"])]
     pub direction: Option<String>,
 }
