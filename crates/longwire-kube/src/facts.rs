@@ -24,7 +24,7 @@ pub struct PodFacts {
     pub node: Option<String>,
     /// Addresses, once assigned.
     pub addresses: Vec<IpAddr>,
-    /// Whether the pod is in the host network.
+    /// Whether the pod is on the host network.
     pub is_host_network: bool,
     /// Whether the pod's containers have ended, so that its addresses may be reused.
     pub has_ended: bool,

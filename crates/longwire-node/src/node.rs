@@ -414,7 +414,9 @@ impl NodeShared {
     /// Opens interfaces that an earlier node left closed.
     fn open(&self, name: &str, facts: &Facts) {
         if let Err(error) = facts.open_others(&[]) {
-            self.report(format!("'{name}' stays closed: {error}"));
+            self.report(format!(
+                "'{name}' is removed, but an interface stays closed: {error}"
+            ));
         }
     }
 

@@ -346,7 +346,7 @@ fn event_lines(event: &Event) -> Vec<String> {
     let ramps = event.ramps.iter().map(|ramp| {
         let [from, to] = &ramp.ends;
         format!(
-            "{} changes {} from {from} to {to} within {}, in {} steps",
+            "{}: ramp {} from {from} to {to} over {} in {} steps",
             ramp.pattern, ramp.option, ramp.time, ramp.steps
         )
     });

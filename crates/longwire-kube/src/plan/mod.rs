@@ -279,7 +279,10 @@ fn plan_pod(
     pod: &PodFacts,
 ) -> Result<Vec<(String, Value)>, Hindrance> {
     if pod.is_host_network {
-        let message = format!("{} is in the host network", pod.target());
+        let message = format!(
+            "{} is on the host network (hostNetwork), where links cannot attach",
+            pod.target()
+        );
         return Err(Hindrance::new(Reason::HostNetwork, message));
     }
     let name = |part| attachment_name(key, &pod.uid, part);

@@ -157,7 +157,7 @@ impl Ends {
             let prefixes = if is_mutual { &mut up } else { &mut both };
             prefixes.extend(addresses.map(prefix));
         }
-        // Pods in the host network share an address, which may be in both sets.
+        // Pods on the host network share an address, which may be in both sets.
         let up: BTreeSet<String> = up.difference(&both).cloned().collect();
         Peering::Prefixes {
             both: both.into_iter().collect(),

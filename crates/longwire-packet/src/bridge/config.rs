@@ -178,7 +178,7 @@ pub enum BridgeError {
     #[error("{mac} is zero or multicast, not a station address", mac = MacAddress(*.0))]
     NoStation([u8; 6]),
     /// Invalid VLAN.
-    #[error("VLAN {0} is not in 1 to 4094; 0 means untagged")]
+    #[error("VLAN {0} is outside 1..4094; write 0 for untagged")]
     NoSuchVlan(u16),
     /// More static entries than the table can hold.
     #[error("the station table ({0} entries) is full; enlarge it, or remove static entries")]

@@ -257,7 +257,7 @@ fn ramps_and_unlimited_repetitions_are_ordered_by_time() {
         [[at]]\ntime = \"2s\"\noff = \"x\"\nevery = \"1s\"\ntimes = 2\n";
     let topology = good(text);
     let expected = [
-        "1s: x changes rate from 10mbit to 1mbit within 2s, in 2 steps, repeats every 4s",
+        "1s: x: ramp rate from 10mbit to 1mbit over 2s in 2 steps, repeats every 4s",
         "2s: x is off, every 1s, 2 times",
     ];
     assert_eq!(Summary::of(&topology).timeline, expected);

@@ -109,7 +109,7 @@ fn waking(latencies: &[Duration]) -> Finding {
     let found = format!("median {median}, p99 {p99}, max {max} late after sleeping 100 us");
     Finding::warn_unless(at(99) <= P99_NOTABLE, "wake-up", found)
         .costs("Longwire wakes this long before each release, then spins")
-        .fix("--wait spin with a spare core; fewer other programs; shallower idle states")
+        .fix("--wait spin with a spare core; stop other programs; shallower idle states")
 }
 
 /// Duration of the spin, and minimum gap between clock reads that counts as a pause.
@@ -149,7 +149,7 @@ fn pausing(pauses: &[Duration]) -> Finding {
         ),
     )
     .costs("frames due during a pause are late; runs report pauses separately")
-    .fix("fewer other programs; a dedicated host for a virtual machine")
+    .fix("stop other programs; if this is a virtual machine, run it on a dedicated host")
 }
 
 #[cfg(test)]

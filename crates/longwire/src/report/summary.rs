@@ -214,7 +214,7 @@ pub(super) fn findings(run: &RunReport) -> Vec<String> {
     if counts.moved > 0 {
         let frames = count_of(counts.moved, "frame");
         found.push(format!(
-            "{frames} read too late, so their arrival was shifted"
+            "{frames} read too late: arrival shifted by more than --tolerance"
         ));
     }
     if counts.unrecorded > 0 {

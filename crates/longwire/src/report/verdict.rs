@@ -247,7 +247,10 @@ impl<'a> Findings<'a> {
         if excused.is_empty() {
             return String::new();
         }
-        format!("; excused by pauses or the start: {}", excused.join("; "))
+        format!(
+            "; excused (machine pauses, start of the run): {}",
+            excused.join("; ")
+        )
     }
 
     fn praise(&self) -> String {

@@ -198,8 +198,8 @@ fn lateness_by_the_machine_and_the_start_is_apart() {
     };
     let verdict = Verdict::of(&report);
     assert_eq!(verdict.grade, Grade::Faithful);
-    let text = "no artifacts; excused by pauses or the start: a 900 late_paused (18.0% of 5,000 \
-                frames); b 7 late_start (0.14% of 5,000 frames)";
+    let text = "no artifacts; excused (machine pauses, start of the run): a 900 late_paused (18.0% \
+                of 5,000 frames); b 7 late_start (0.14% of 5,000 frames)";
     assert!(verdict.line.ends_with(text), "{verdict:?}");
     assert!(verdict.hints[0].contains("paused 2 times, for at most 1.50 ms"));
     assert!(machine_was_busy(&report));

@@ -83,7 +83,7 @@ fn invalid_configurations_are_refused() {
         ),
         (
             table(9, &[(station(1), 4095, 0)]),
-            "VLAN 4095 is not in 1 to 4094",
+            "VLAN 4095 is outside 1..4094",
         ),
         (
             burst(0),
