@@ -96,7 +96,8 @@ pub struct ViewUrls {
 /// Binds all addresses, before the run starts.
 ///
 /// # Errors
-/// If the configuration is invalid or an address cannot be bound; no address is bound then.
+/// If the configuration is invalid or an address cannot be bound. On error, no address stays
+/// bound.
 pub fn bind(config: &Config) -> Result<Bound, ControlError> {
     let mut tokens = config.tokens()?;
     let files = config.files()?;

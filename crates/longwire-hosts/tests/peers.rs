@@ -68,7 +68,7 @@ struct World {
     draws: Draws,
     delay: u64,
     jitter: u64,
-    /// One in this number of datagrams is lost; 0 for none.
+    /// Datagrams are lost with probability 1/loses; 0 for no loss.
     loses: u64,
     /// Whether everything but handshakes is lost.
     loses_data: bool,

@@ -64,7 +64,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Returns the schema of a sent change: a change, or a ramp in the scenario.
+/// Returns the schema of a [`SentChange`]: a `Change`, or a ramp from the scenario.
 fn change_schema(_: &mut SchemaGenerator) -> Schema {
     let ramp = json!({
         "type": "object",

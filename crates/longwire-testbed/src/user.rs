@@ -75,7 +75,8 @@ fn map(user: Uid, group: Gid) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1\n"))
 }
 
-/// Returns which known restriction applies to this user, with its remedy.
+/// Returns advice for a user who cannot create namespaces. Names the sysctl that forbids them, if
+/// one does.
 pub fn advice(user: Uid) -> String {
     // The setting, the value that forbids namespaces, and the command that allows them.
     let locks = [

@@ -132,8 +132,8 @@ impl Topology {
 }
 
 impl Topology {
-    /// Returns a topology with one link per replay output, by name. Frames come from a feed, so
-    /// there are no ports or rules. The topology is only for viewing, not for running.
+    /// Returns a topology with one link per replay output, named after it. Frames come from a feed,
+    /// so there are no ports or rules. The topology is only for viewing, not for running.
     ///
     /// # Errors
     /// If a name is invalid or duplicate.

@@ -111,7 +111,7 @@ impl OpportunitySchedule {
         self.count
     }
 
-    /// Returns the time of the opportunity at `cursor`; `None` after the end.
+    /// Returns the time of the opportunity at `place`, in nanoseconds; `None` after the end.
     #[inline]
     pub fn time(&self, place: &OpportunityCursor) -> Option<u64> {
         let inside = u64::from(self.groups[place.group].milli) * NANOS_PER_MILLI;

@@ -212,8 +212,8 @@ pub(crate) fn call_of(thread: i32) -> Option<Call> {
 
 /// Returns the caller's kernel thread id. Async-signal-safe.
 pub(crate) fn thread_id() -> i32 {
-    // `gettid` is missing in glibc before 2.30, which packages support. SAFETY: the call takes no
-    // arguments and accesses no memory of this process.
+    // Not `libc::gettid`: glibc has it only since 2.30, and the packages support glibc 2.17.
+    // SAFETY: the call takes no arguments and accesses no memory of this process.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 

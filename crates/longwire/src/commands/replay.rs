@@ -190,7 +190,7 @@ pub fn run(args: &ReplayArgs, globals: &Globals) -> Result<ExitCode, Error> {
     let mut feed = args.open()?;
     if let Some(files) = captures {
         let file = FeedFile {
-            // Frames keep their timestamps.
+            // Virtual time starts at the first frame, so frames keep their timestamps.
             start: feed.first_stamp(&stop)?.unwrap_or_default(),
             feed: Box::new(feed),
             files: &files,

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use crate::common::program::{Ran, RunningProgram, longwire, piped, run};
 use crate::common::{EPOCH, Frame, MS, frames, pcap, read_json, write};
 
-/// Simulates these bytes; returns the run and the path of the output.
+/// Runs `simulate` on a capture with these bytes. Returns the run and the path of the output.
 fn simulate(dir: &Folder, input: &[u8], options: &str) -> (Ran, String) {
     let (from, to) = (dir.file("in.pcap"), dir.file("out.pcap"));
     write(&from, input);

@@ -25,9 +25,9 @@ fn shares_of_time_are_those_of_the_mean_times() {
     assert!((share - 0.3).abs() < 0.0084, "{share}");
 }
 
-/// Three states, computed by hand: transitions from the first are 2 : 1, from the second 3 : 2,
-/// from the third 3 : 2, so states are entered 21 : 20 : 15. With holding times of 1, 2 and 3 ms,
-/// their time shares are 21, 40 and 45 of 106.
+/// Computed by hand for three states: with transition weights of 2 : 1 from the first and 3 : 2
+/// from the second and third, states are entered in the ratio 21 : 20 : 15. With holding times of
+/// 1, 2 and 3 ms, they take 21, 40 and 45 of every 106 ms.
 #[test]
 fn a_chain_has_the_mean_of_its_stationary_shares() {
     let rate = "markov:rates=46mbit;23mbit;0,times=1ms;2ms;3ms,matrix=0/2/1;3/0/2;3/2/0";

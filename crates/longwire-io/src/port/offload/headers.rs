@@ -218,7 +218,8 @@ impl IpHeader {
             // An atomic fragment (RFC 6946).
             44 if be16(frame, at + 2)? & 0xfff9 == 0 => 8,
             44 => return None,
-            // The authentication header counts 4-byte words.
+            // The length field of the Authentication Header is in 4-byte words, minus 2
+            // (RFC 4302).
             51 => (usize::from(*frame.get(at + 1)?) + 2) * 4,
             _ => return Some(false),
         };

@@ -224,7 +224,8 @@ impl Shards {
         recorder.pass_on_before(until);
     }
 
-    /// Makes each shard keep the arrivals at those of its links that are in `links`.
+    /// Watches `links` instead of the previous ones: each shard keeps the arrivals of undecided
+    /// frames on its own watched links.
     pub fn watch(&mut self, links: &[LinkId]) {
         let planned = Arc::clone(&self.shard_of);
         for (index, shard) in self.all_mut().enumerate() {

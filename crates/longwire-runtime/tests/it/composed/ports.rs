@@ -136,7 +136,8 @@ impl Sink {
     }
 }
 
-/// Runs `work` on all `cases`, on a few threads, which mostly wait.
+/// Runs `work` on each case on six threads; live runs mostly sleep, so the threads may outnumber
+/// the cores. Returns results in completion order.
 pub fn in_parallel<T: Sync, R: Send>(cases: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());

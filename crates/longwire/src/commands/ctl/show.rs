@@ -100,7 +100,7 @@ pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error>
     })
 }
 
-/// Prints all rules, page by page.
+/// Fetches all rules in pages and prints them.
 pub(super) fn rules(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct RulePage {

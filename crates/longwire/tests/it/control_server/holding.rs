@@ -119,7 +119,7 @@ fn large_bodies_leave_no_memory_behind_and_take_little_together() {
             .map(|thread| thread.join().expect("an answer"))
             .collect()
     });
-    // Some clients must retry; the server answers the others.
+    // The server may ask clients to retry (503), but it must reject some invalid bodies (400).
     assert!(statuses.contains(&400), "{statuses:?}");
     let known = statuses
         .iter()
