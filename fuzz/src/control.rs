@@ -44,7 +44,7 @@ via = ["one", "two1"]
 match = "src=10.1.0.1,dst=10.1.0.2"
 "#;
 
-/// Reason to refuse every file, as in a run without `--control-files`.
+/// Reason to refuse every file, like a run without `--control-files`.
 const REFUSED: &str = "no files";
 
 /// Parses a request, and its change of the network.

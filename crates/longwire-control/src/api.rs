@@ -132,7 +132,7 @@ impl Api {
             Work::Change(make, body_at) => {
                 let _turn = self.turn.acquire().await;
                 // Use neither a slow thread, because a change holds locks, nor the packet threads'
-                // priority, because large changes take long. Parse one body at a time: parsed JSON
+                // priority, because large changes are slow. Parse one body at a time: parsed JSON
                 // needs many times the memory of its text.
                 let api = Arc::clone(&self);
                 let change = move || {

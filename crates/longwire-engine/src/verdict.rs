@@ -5,7 +5,7 @@ use longwire_units::Nanos;
 /// The decision about one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The frame is to be handed to the egress port at `release`.
+    /// The frame is handed to the egress port at `release`.
     Deliver(Delivery),
     /// The emulated link drops the frame.
     Drop(DropReason),
@@ -20,7 +20,7 @@ pub enum Verdict {
 pub struct Delivery {
     /// Time at which its last bit departs from the emulated queue.
     pub departure: Nanos,
-    /// Time at which the frame is to be handed to the egress port.
+    /// Time at which the frame is handed to the egress port.
     pub release: Nanos,
     /// Whether the in-order policy postponed `release` to that of an earlier frame.
     pub raised: bool,

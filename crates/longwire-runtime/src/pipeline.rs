@@ -83,7 +83,7 @@ where
     run((source, sink), setup, (config, None), drive)
 }
 
-/// Like [`run_to_end`], with both stages on the calling thread, as in a run on few cores. The
+/// Like [`run_to_end`], with both stages on the calling thread, like a run on few cores. The
 /// steady time covers the whole run. The stages block while the recorder is full.
 ///
 /// # Errors

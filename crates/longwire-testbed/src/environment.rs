@@ -131,7 +131,7 @@ impl Environment {
     /// # Errors
     ///
     /// If the command does not exist or is not executable; [`EnvironmentError::exit_code`] is then
-    /// 127 or 126, as in shells.
+    /// 127 or 126, like a shell's.
     pub fn spawn_near(&mut self, words: &[OsString]) -> Result<(), EnvironmentError> {
         let mut variables = self.variables();
         let control = self.control.clone();

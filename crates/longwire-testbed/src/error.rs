@@ -52,7 +52,7 @@ impl EnvironmentError {
         }
     }
 
-    /// Returns the program's exit code: 126, 127 or 128 + signal, as in shells, otherwise
+    /// Returns the program's exit code: 126, 127 or 128 + signal, like a shell's, otherwise
     /// 1.
     pub fn exit_code(&self) -> u8 {
         match self {

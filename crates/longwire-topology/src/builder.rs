@@ -242,7 +242,7 @@ impl Builder<'_> {
 
     /// Reports an unknown link name.
     pub fn no_link(&mut self, name: &str, place: impl Into<Place>, at: &str) {
-        // Compare only some names: a million would take too long.
+        // Compare only some names: a million would be too slow.
         let known = self.topology.link_names().take(NAMES_COMPARED_MAX);
         let remedy = suggestion(name, known);
         self.refuse(place, at, format!("no link named '{name}'"), remedy);

@@ -1,4 +1,4 @@
-//! Exact decimal numbers, as in traces.
+//! Exact decimal numbers, such as those in traces.
 
 use alloc::format;
 use alloc::string::String;

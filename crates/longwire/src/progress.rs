@@ -183,7 +183,7 @@ impl Drop for StepsOnStderr {
     }
 }
 
-/// Shows steps that take long, until the work is over.
+/// Shows long steps until the work is over.
 fn show(steps: &Steps, over: &Receiver<()>) {
     // Waits at most `time`; returns whether the work is over.
     let ends_within = |time| over.recv_timeout(time) == Err(RecvTimeoutError::Disconnected);

@@ -1,6 +1,6 @@
 //! `bench startup`: time from a file with many links to a running network.
 //!
-//! The file is read, checked and started as in `longwire run FILE`, with two `null` ports. Three
+//! The file is read, checked and started like `longwire run FILE`, with two `null` ports. Three
 //! forms describe the same links: one `[[link]]` per link, a single `[[link]]` with a count, and a
 //! CSV file.
 

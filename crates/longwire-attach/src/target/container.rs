@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::name::PodName;
 
-/// Number of ID characters to display, as in `docker ps`.
+/// Number of ID characters to display, like `docker ps`.
 const ID_SHOWN: usize = 12;
 
 /// A container runtime.

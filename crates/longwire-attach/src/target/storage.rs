@@ -140,7 +140,7 @@ const TASKS: &str = "io.containerd.runtime.v2.task";
 const DOCKER: &str = "moby";
 
 /// Returns the state directories. The state directory of a containerd named by the environment is
-/// that of its socket, as in all distributions.
+/// that of its socket, which holds in all distributions.
 fn states(machine: &Machine) -> Vec<PathBuf> {
     let mut states: Vec<PathBuf> = Vec::new();
     if let Some(address) = machine.variable("CONTAINERD_ADDRESS") {

@@ -2,7 +2,7 @@
 //!
 //! Events are processed in order of emulated time, regardless of how late the caller is: a frame
 //! released by one link arrives at the next link at that time, interleaved with frames on other
-//! paths. This is hop-by-hop emulation as in ModelNet (Vahdat et al., 2002), but exact: events are
+//! paths. This is hop-by-hop emulation like ModelNet (Vahdat et al., 2002), but exact: events are
 //! not batched into ticks.
 
 mod build;

@@ -76,7 +76,7 @@ struct WaitingItem<T> {
     item: T,
 }
 
-/// Maximum length of the run: growing a longer one takes too long on a hot path.
+/// Maximum length of the run: growing a longer one is too slow for a hot path.
 const RUN_MAX: usize = 1 << 16;
 
 impl<T> Default for ReleaseQueue<T> {

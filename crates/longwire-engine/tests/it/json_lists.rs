@@ -1,4 +1,4 @@
-//! JSON lists as traces: rows of named values as in the Sabre simulator, rows of netem-trace
+//! JSON lists as traces: rows of named values of the Sabre simulator, rows of netem-trace
 //! recordings, and lists of netem-trace models.
 
 use longwire_engine::trace::{Contents, Format, Mapping, Quantity, RowTimes};

@@ -164,7 +164,7 @@ impl Memory {
     pub(crate) unsafe fn stream_in(&self, at: usize, bytes: &[u8]) {
         debug_assert!(at + bytes.len() <= self.len);
         self.watch.write(at, bytes.len());
-        // SAFETY: as in `copy_in`.
+        // SAFETY: see `copy_in`.
         unsafe { stream(bytes, self.base.add(at).as_ptr()) };
     }
 

@@ -47,7 +47,7 @@ pub fn is_device_of_link(name: &str) -> bool {
 /// from them.
 pub(super) fn quiet() -> Result<(), NetError> {
     match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
-        // Without IPv6, or with read-only settings as in a container, each device is configured
+        // Without IPv6, or with read-only settings (containers), each device is configured
         // separately.
         Err(error) => match error.io().map(io::Error::kind) {
             Some(io::ErrorKind::NotFound | io::ErrorKind::ReadOnlyFilesystem) => Ok(()),

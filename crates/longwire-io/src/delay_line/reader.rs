@@ -158,7 +158,7 @@ impl DelayLineReader {
     #[inline]
     pub fn descriptor(&self, frame: &HeldFrame) -> Descriptor {
         let (at, head) = self.record_of(frame);
-        // SAFETY: as in `record_of`; the head says that a tail follows.
+        // SAFETY: see `record_of`; the head says that a tail follows.
         head.descriptor(|| unsafe { self.shared.memory.load(at + size_of::<Head>()) })
     }
 
@@ -169,7 +169,7 @@ impl DelayLineReader {
     #[inline]
     pub fn bytes(&self, frame: &HeldFrame) -> &[u8] {
         let (at, head) = self.record_of(frame);
-        // SAFETY: as in `record_of`; the frame is not freed while `self` is borrowed.
+        // SAFETY: see `record_of`; the frame is not freed while `self` is borrowed.
         unsafe {
             let memory = &self.shared.memory;
             memory.slice(at + head.bytes_at(), head.stored())
@@ -209,7 +209,7 @@ impl DelayLineReader {
     pub fn bytes_mut<'a>(&'a mut self, frame: &'a mut HeldFrame) -> &'a mut [u8] {
         let (at, head) = self.record_of(frame);
         let memory = &self.shared.memory;
-        // SAFETY: as in `record_of`; in addition, `frame` is the record's only handle and is
+        // SAFETY: see `record_of`; in addition, `frame` is the record's only handle and is
         // borrowed exclusively.
         unsafe {
             if head.is_part() {
@@ -240,7 +240,7 @@ impl DelayLineReader {
         };
         let (at, head) = self.record_of(frame);
         let memory = &self.shared.memory;
-        // SAFETY: as in `bytes_mut`: either `frame` is the record's only handle and is borrowed
+        // SAFETY: see `bytes_mut`: either `frame` is the record's only handle and is borrowed
         // exclusively, or the record is on the line of `self`, which is borrowed exclusively. The
         // head says that a tail follows.
         unsafe {
@@ -295,7 +295,7 @@ impl DelayLineReader {
             let mut head: Head = unsafe { self.shared.memory.load(at) };
             if let Some(segment) = head.jump_target() {
                 at = segment as usize * SEGMENT;
-                // SAFETY: as in `follow`: a published record follows the jump.
+                // SAFETY: see `follow`: a published record follows the jump.
                 head = unsafe { self.shared.memory.load(at) };
             }
             if head.release() > time {

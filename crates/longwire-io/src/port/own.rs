@@ -1,4 +1,4 @@
-//! Receiving halves implemented by the caller, as in tests and benches.
+//! Receiving halves implemented by the caller, such as tests and benches.
 //!
 //! [`RxPort`] passes frames without indirect calls. This trait makes one indirect call per frame,
 //! and is easier to implement. Sending halves implement [`TxPort`](super::TxPort).

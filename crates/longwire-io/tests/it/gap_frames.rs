@@ -117,7 +117,7 @@ proptest! {
         prop_assert_eq!((tally.waited, tally.late), (0, 0));
     }
 
-    /// Above the wire's rate, frames follow one another as in a queue served at that rate.
+    /// Above the wire's rate, frames follow one another like those of a queue served at that rate.
     #[test]
     fn a_wire_that_is_too_slow_queues(
         gaps in prop::collection::vec((0u64..900, 14usize..=1514), 1..200),

@@ -10,7 +10,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 
 use super::sums::Notice;
 
-/// Time after which a repeated event counts as a new one; the same as in kube's [`Recorder`].
+/// Time after which a repeated event counts as a new one; that of kube's [`Recorder`].
 const REPEATED_WITHIN: Duration = Duration::from_secs(6 * 60);
 
 /// Maximum length of a note that the API server accepts, in bytes.

@@ -1,4 +1,4 @@
-//! Leader election with a Lease, as in client-go. Uses only local time, so clocks need not agree.
+//! Leader election with a Lease, like client-go's. Uses only local time, so clocks need not agree.
 
 use std::time::{Duration, Instant};
 

@@ -131,7 +131,7 @@ impl Renumber {
             && !options.is_empty()
         {
             let before = sum_words(options);
-            // Assumes timestamps in milliseconds, as in nearly all systems.
+            // Assumes timestamps in milliseconds, which nearly all systems use.
             let elapsed = (self.before.as_nanos() / 1_000_000) as u32;
             tcp_options(options, back, elapsed, acknowledges);
             change.sums(before, sum_words(options));

@@ -22,7 +22,7 @@ const LEVELS: [&[(&str, Operation)]; 5] = [
     ],
 ];
 
-/// Relational operators as in tcpdump and Wireshark.
+/// Relational operators of tcpdump and Wireshark.
 const RELATIONS: [(&str, Relation); 13] = [
     ("==", Relation::Equal),
     ("=", Relation::Equal),

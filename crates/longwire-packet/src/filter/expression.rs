@@ -1,4 +1,4 @@
-//! Numeric expressions on frames, as in pcap-filter(7): 32-bit unsigned integers that wrap around.
+//! Numeric expressions on frames, following pcap-filter(7): 32-bit unsigned integers that wrap around.
 
 use alloc::boxed::Box;
 

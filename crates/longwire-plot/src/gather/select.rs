@@ -72,7 +72,7 @@ impl LinkPattern {
 pub struct Selection {
     /// Patterns, of which at least one must match unless there are none.
     pub links: Vec<LinkPattern>,
-    /// Direction, if only one is to be drawn.
+    /// Direction, if only one is drawn.
     pub direction: Option<LogDirection>,
 }
 

@@ -159,7 +159,7 @@ impl Script {
 
     /// Runs a method of `$ns`.
     fn simulator_method(&mut self, variable: &str, words: &[&str]) -> Result<String, ScriptError> {
-        // Named as in Emulab: nodes(3) becomes nodes-3.
+        // Emulab's names: nodes(3) becomes nodes-3.
         let name = variable.replace('(', "-").replace(')', "");
         match words {
             ["node"] if !name.is_empty() => self.add_vertex(&name, false),

@@ -1,7 +1,7 @@
 //! Checks for `longwire doctor`: what this machine supports, and what limits its accuracy.
 //!
 //! Each check examines one property and returns a finding: its state, cost and fix. A missing file,
-//! as in a container, is a finding, never an error.
+//! for example in a container, is a finding, never an error.
 
 mod cpu;
 mod interfaces;

@@ -40,7 +40,7 @@ fn a_simulation_ends_at_a_signal_between_two_frames() {
     );
     let running = start(format!("longwire simulate {file} --in a={input}"));
     std::thread::sleep(SOON);
-    // `end_by` waits for the end of the run, which must not take long.
+    // `end_by` waits for the end of the run, which must come soon.
     running.end_by(Signal::SIGTERM).exits(1).says("interrupted");
 }
 

@@ -3,7 +3,7 @@
 //! Four stations in separate network namespaces each have a veth pair to a network with four ports.
 //! The links between the stations, all in one network, match exact pairs of addresses: links with
 //! several rates, delays and losses, and eight more for throughput. The network is started from a
-//! topology, as in `longwire run FILE`. Frame lengths in this module exclude the FCS.
+//! topology, like that of `longwire run FILE`. Frame lengths in this module exclude the FCS.
 
 mod bandwidth;
 mod delay;

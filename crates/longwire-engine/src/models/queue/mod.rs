@@ -73,7 +73,7 @@ pub struct QueuedFrame {
     pub len: u32,
     /// DSCP and ECN, laid out as in the IP header.
     traffic_class: u8,
-    /// 1 if the frame is to be marked Congestion Experienced.
+    /// 1 if the frame will be marked Congestion Experienced.
     mark: u8,
     /// PCP in the outermost VLAN tag.
     pcp: u8,
@@ -139,7 +139,7 @@ impl QueuedFrame {
         self.is_marked()
     }
 
-    /// Whether the frame is to be marked Congestion Experienced.
+    /// Whether the frame will be marked Congestion Experienced.
     #[inline]
     pub fn is_marked(&self) -> bool {
         self.mark != 0

@@ -1,4 +1,4 @@
-//! Short and long bursts on a cellular link, as in CellReplay.
+//! Short and long bursts on a cellular link, modelled like CellReplay.
 
 use super::mahimahi::{OPPORTUNITY, OVERHEAD, Opportunities, counted, sizes};
 use super::{Rate, RateModel};

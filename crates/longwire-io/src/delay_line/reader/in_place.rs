@@ -269,7 +269,7 @@ impl DelayLineReader {
             None => (place, head),
             Some(segment) => {
                 let at = segment as usize * SEGMENT;
-                // SAFETY: as in `follow`: a published record follows the jump.
+                // SAFETY: see `follow`: a published record follows the jump.
                 let head = unsafe { self.shared.memory.load(at) };
                 (RecordPlace { at, ..place }, head)
             }

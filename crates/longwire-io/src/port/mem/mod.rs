@@ -94,7 +94,7 @@ fn is_whole(frame: &[u8]) -> bool {
     }
 }
 
-/// Slots in a copying sink's ring: few enough to fit in the cache, as in a driver.
+/// Slots in a copying sink's ring: few enough to fit in the cache, like a driver's.
 const SLOTS: usize = 256;
 
 /// Maximum length of a copied frame in bytes.
@@ -105,7 +105,7 @@ const FRAME_MAX: usize = 65_536 + 64;
 pub struct Sink {
     /// Region of the lent frames, to check them in place.
     region: Option<Arc<Region>>,
-    /// Target of copies, as in a network driver.
+    /// Target of copies, like a network driver's buffers.
     ring: Vec<u8>,
     slot: usize,
     next: usize,

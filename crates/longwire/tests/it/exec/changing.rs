@@ -136,7 +136,7 @@ fn time_stops_the_command_and_ends_well() {
 
 #[test]
 fn a_signal_ends_the_preparation_of_a_network() {
-    // Preparing this run takes long: each of 200,000 commands reads a long trace.
+    // Preparing this run is slow: each of 200,000 commands reads a long trace.
     const BUSY: &str = "[ports]\nnear = \"null\"\nfar = \"null\"\n\n\
         [[link]]\nname = \"x\"\n\n\
         [[at]]\ntime = \"0s\"\nevery = \"10us\"\n\
