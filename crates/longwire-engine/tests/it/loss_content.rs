@@ -119,8 +119,8 @@ fn matching(filter: &str) -> String {
     found.map(|(letter, _)| letter).collect()
 }
 
-/// Tests that tcpdump does not know; `filter_tools` in longwire-packet compares all others with
-/// tcpdump and tshark.
+/// Covers filters that tcpdump does not support; `filter_tools` in longwire-packet compares the
+/// rest with tcpdump and tshark.
 #[test]
 fn filters_match_what_they_say() {
     for (filter, expected) in [
