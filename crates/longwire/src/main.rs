@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use longwire::commands::cni;
-use longwire::report::output::print_line;
+use longwire::report::output::{print_error, print_line};
 use longwire::{Cli, Error};
 use longwire_runtime::shutdown;
 
@@ -28,7 +28,7 @@ fn run(cli: &Cli) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            print_line(format_args!("error: {error}"));
+            print_error(&error);
             if let Some(remedy) = error.remedy() {
                 print_line(format_args!("fix: {remedy}"));
             }

@@ -16,7 +16,7 @@ use longwire_units::count_of;
 use serde::Serialize;
 
 use crate::progress::StepsOnStderr;
-use crate::report::output::{print_json, write_json};
+use crate::report::output::{print_error, print_json, write_json};
 use crate::{Error, Globals};
 
 /// Arguments of `check`.
@@ -130,10 +130,7 @@ fn refuse(problems: &[Problem], globals: &Globals) -> Result<ExitCode, Error> {
         };
         print_json(&checked)?;
     } else {
-        let mut err = io::stderr().lock();
-        for problem in problems {
-            writeln!(err, "error: {problem}")?;
-        }
+        problems.iter().for_each(print_error);
     }
     Ok(ExitCode::from(EXIT_REFUSED))
 }

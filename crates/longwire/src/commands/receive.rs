@@ -22,7 +22,7 @@ use crate::cli::{Paint, refuse_page};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY};
 use crate::progress::Progress;
 use crate::receiving::text;
-use crate::report::{StatusLine, check_file, print_json, print_line, write_file};
+use crate::report::{StatusLine, check_file, print_error, print_json, print_line, write_file};
 use crate::signals::stop_flag;
 use crate::{Error, Globals, rights};
 
@@ -266,7 +266,7 @@ fn finish(
     let not_kept = kept.err().map(|error| error.to_string());
     let errors: Vec<&String> = report.error.iter().chain(&not_kept).collect();
     for error in &errors {
-        print_line(format_args!("error: {error}"));
+        print_error(&error);
     }
     let required = args.require.as_ref();
     let unmet = required.map_or_else(Vec::new, |required| required.unmet(report));

@@ -11,7 +11,7 @@ use longwire_runtime::{RunReport, shutdown};
 use serde::Serialize;
 
 use super::ending::{Ending, ReportStream};
-use super::output::{ignore_closed, print_line, write_json};
+use super::output::{ignore_closed, print_error, print_line, write_json};
 use super::require::Grade;
 use super::summary::Summary;
 use super::verdict::machine_was_busy;
@@ -35,7 +35,7 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: R
             ..Ending::of(&report)
         };
         if let Err(error) = finish(&report, &ending, &args, &globals) {
-            print_line(format_args!("error: {error}"));
+            print_error(&error);
         }
     });
 }
@@ -86,12 +86,12 @@ pub fn finish(
     if let Some(error) = &report.error
         && !shown
     {
-        print_line(format_args!("error: {error}"));
+        print_error(&error);
     }
     let unmet = print_unmet(ending, grade, args);
     // The report has been printed; only writing the file failed.
     if let Err(error) = &kept {
-        print_line(format_args!("error: {error}"));
+        print_error(&error);
     }
     if globals.json && place == ReportStream::Stderr {
         // Print JSON last, because earlier lines on stderr may come from other programs.

@@ -22,7 +22,7 @@ pub use finish::{Document, check_file, finish, on_stuck_plugin, write_file};
 pub use live::{Live, StatusLine};
 pub use longwire_traffic::require::{self, Requirement, RunKind};
 pub use longwire_units::words;
-pub use output::{print_json, print_line, write_json};
+pub use output::{print_error, print_json, print_line, write_json};
 pub use replay::ReplayLine;
 pub use start::Announcement;
 pub use verdict::Verdict;

@@ -28,6 +28,25 @@ pub fn print_line(line: fmt::Arguments<'_>) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
+/// Writes an error message as a line.
+pub fn print_error(error: &impl fmt::Display) {
+    print_line(format_args!("error: {}", printable(error)));
+}
+
+/// Escapes the control characters of a message, which may quote a file and which a terminal would
+/// interpret. Keeps line breaks and tabs.
+pub fn printable(message: &impl fmt::Display) -> String {
+    let mut text = String::new();
+    for char in message.to_string().chars() {
+        match char {
+            '\n' | '\t' => text.push(char),
+            char if char.is_control() => text.extend(char.escape_default()),
+            char => text.push(char),
+        }
+    }
+    text
+}
+
 /// Writes a value in `--json` format.
 ///
 /// # Errors
@@ -44,4 +63,17 @@ pub fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()
 pub fn print_json(value: &impl Serialize) -> Result<ExitCode, Error> {
     write_json(&mut io::stdout().lock(), value)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(
+            printable(&"a\u{1b}[31mb\0\n\tä\u{9b}"),
+            "a\\u{1b}[31mb\\u{0}\n\tä\\u{9b}"
+        );
+    }
 }

@@ -7,7 +7,7 @@ use longwire_runtime::LinkSetup;
 use longwire_topology::Topology;
 use longwire_units::words::count_of;
 
-use super::output::print_line;
+use super::output::{print_line, printable};
 use crate::Globals;
 use crate::cli::Paint;
 use crate::table::joined;
@@ -154,7 +154,11 @@ fn described(config: &LinkConfig, derived: &str, chosen: impl Fn(&str, &str) -> 
 pub fn doubt(warnings: &[String], globals: &Globals) {
     let paint = Paint::new(globals, &io::stderr());
     for warning in warnings.iter().filter(|_| !globals.json) {
-        print_line(format_args!("{} {warning}", paint.warn("warning:")));
+        print_line(format_args!(
+            "{} {}",
+            paint.warn("warning:"),
+            printable(warning)
+        ));
     }
 }
 

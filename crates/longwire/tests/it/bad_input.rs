@@ -276,3 +276,20 @@ fn a_fifo_is_refused_at_once() {
         assert_ne!(ended.code, 0, "{ended:?}");
     }
 }
+
+#[test]
+fn control_characters_of_files_are_escaped() {
+    let folder = Folder::new();
+    let (trace, topology) = (folder.file("trace.csv"), folder.file("net.toml"));
+    write(&trace, b"ti\x1b[31mme,x\n1,2\n");
+    write(
+        &topology,
+        b"[[link]]\nname = \"a\"\nrate = \"\\u001b[31m\"\n",
+    );
+    let delay = format!("simulate {trace} out.pcap --delay trace:{trace}");
+    for command in [delay, format!("check {topology}")] {
+        let stderr = longwire(&command).stderr;
+        assert!(stderr.contains("\\u{1b}[31m"), "{stderr}");
+        assert!(!stderr.contains('\x1b'), "{stderr}");
+    }
+}
