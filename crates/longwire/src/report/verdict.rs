@@ -324,7 +324,7 @@ fn in_words(places: &[Place<'_>], chosen: fn(Artifact) -> bool) -> Vec<String> {
         let share = (counts.total() as f64 / frames as f64).min(1.0);
         let of = match frames {
             0 => String::new(),
-            frames => format!(" ({} of {} frames)", percent(share), count(frames)),
+            frames => format!(" ({} of {})", percent(share), count_of(frames, "frame")),
         };
         Some(format!("{} {kinds}{of}", place.name()))
     });
