@@ -110,7 +110,8 @@ mod tests {
              docker             | 0::/docker/ID/init.scope
              an unknown runtime | 4:memory:/kubepods/burstable/pod1-2/ID
              containerd         | 0::/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-ID.scope
-             containerd         | 0::/containerd.service/kubepods-pod1.slice:cri-containerd:ID
+             containerd         | 0::/system.slice/containerd.service/\
+                                  kubepods-pod1.slice:cri-containerd:ID
              containerd         | 0::/user.slice/nerdctl-ID.scope
              an unknown runtime | 0::/default/ID
              cri-o              | 0::/kubepods.slice/crio-ID.scope

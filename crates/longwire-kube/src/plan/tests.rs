@@ -138,6 +138,30 @@ fn carts_and_web() -> [PodFacts; 3] {
 }
 
 #[test]
+fn mutual_peers_shape_only_what_they_send() {
+    let mesh = json!({
+        "from": apps("cart"), "to": { "podSelector": {} }, "link": { "delay": "40ms" },
+    });
+    let plan = plan_of(mesh, carts_and_web());
+    let wanted: Vec<(&str, &Value, Option<&Value>)> = plan
+        .attachments
+        .iter()
+        .map(|(name, wanted)| {
+            let body = &wanted.body;
+            (name.as_str(), &body["to"], body.get("direction"))
+        })
+        .collect();
+    let (both, up) = (json!(["10.0.0.3/32"]), json!(["10.0.0.2/32"]));
+    assert_eq!(
+        wanted,
+        [
+            ("kube-shop-x-uid-1", &both, None),
+            ("kube-shop-x-uid-1-up", &up, Some(&json!("up"))),
+        ]
+    );
+}
+
+#[test]
 fn options_of_down_are_unused_between_mutual_peers_alone() {
     let is_unused = |link_options: Value, to: Value| {
         let spec = json!({ "from": apps("cart"), "to": to, "link": link_options });

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
-/// A server. Its thread ends with the test process.
+/// A running server, stopped on drop. A panic of its thread fails the test.
 #[derive(Debug)]
 pub struct Server {
+    socket: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -33,19 +37,41 @@ impl Server {
         std::fs::create_dir_all(socket.parent().expect("a directory")).expect("directories");
         let listener = UnixListener::bind(socket).expect("a socket");
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let paths = Arc::clone(&requests);
-        thread::spawn(move || {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (paths, stopped) = (Arc::clone(&requests), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
             for stream in listener.incoming() {
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
                 // The client may have disconnected.
                 let _ = answer(&stream.expect("a connection"), &script, &paths);
             }
         });
-        Server { requests }
+        Server {
+            socket: socket.to_owned(),
+            stop,
+            thread: Some(thread),
+            requests,
+        }
     }
 
     /// Returns the paths of all requests.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("a list").clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Wakes the thread. Fails if the thread has panicked.
+        drop(UnixStream::connect(&self.socket));
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(
+            thread::panicking() || matches!(ended, Some(Ok(()))),
+            "the server panicked"
+        );
     }
 }
 
