@@ -184,10 +184,13 @@ mod tests {
     #[test]
     fn a_rank_that_was_kept_has_its_place_again_unless_another_has_taken_it() {
         let there = programs(&["longwireo800003"]);
-        let kept = |serial| Rank::new(None, Some(serial), false, &[]);
-        assert_eq!(kept(2).position(&there), Ok(Position::Before(10)));
-        assert_eq!(kept(3).position(&there), Err(NoPlace::SerialTaken));
-        let next = kept(3).after_others(std::slice::from_ref(&there));
+        for hooks in [&[][..], std::slice::from_ref(&there)] {
+            let kept = |serial| Rank::new(None, Some(serial), false, hooks);
+            assert_eq!(kept(2).position(&there), Ok(Position::Before(10)));
+            assert_eq!(kept(3).position(&there), Err(NoPlace::SerialTaken));
+        }
+        let kept = Rank::new(None, Some(3), false, &[]);
+        let next = kept.after_others(std::slice::from_ref(&there));
         assert_eq!(next.position(&there), Ok(Position::After(10)));
     }
 

@@ -145,6 +145,7 @@ impl StampScale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{monotonic_now, read_clock};
 
     const DAY: u64 = 86_400_000_000_000;
 
@@ -216,5 +217,14 @@ mod tests {
             let arrival = scale.uncertain_arrival(stamp, at(7_000), || reading(7_000, DAY));
             assert_eq!(arrival, at(7_000));
         }
+    }
+
+    #[test]
+    fn the_real_clocks_agree_with_themselves() {
+        let mut scale = StampScale::new();
+        let wall = read_clock(ClockId::CLOCK_REALTIME);
+        let now = monotonic_now().as_nanos();
+        let arrival = scale.arrival(wall, at(now)).as_nanos();
+        assert!(now.abs_diff(arrival) < 50_000_000, "{now} and {arrival}");
     }
 }

@@ -98,3 +98,27 @@ impl Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_land_on_the_lookup() {
+        let program = assemble(3);
+        let lookup = program
+            .iter()
+            .position(|i| *i == load_word(2, 6, RX_QUEUE_INDEX))
+            .expect("the lookup is there");
+        let mut jumps = 0;
+        for (at, instruction) in program.iter().enumerate() {
+            if matches!(instruction.code, 0x55 | 0x2d) {
+                let target = at as i64 + 1 + i64::from(instruction.offset);
+                assert_eq!(target, lookup as i64, "{instruction:?}");
+                jumps += 1;
+            }
+        }
+        assert_eq!(jumps, 2);
+        assert_eq!(program.last(), Some(&EXIT));
+    }
+}
