@@ -95,3 +95,30 @@ fn of_tun(what: &str, error: &io::Error) -> Option<String> {
     };
     Some(format!("{remedy}. --port packet needs no /dev/net/tun"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_port_has_the_remedy_of_doctor() {
+        let error = Error::Port(PortError::Denied {
+            port: "packet:a".to_owned(),
+            action: "opening a packet socket",
+            source: io::Error::from_raw_os_error(libc::EPERM),
+        });
+        let remedy = of(&error).expect("there is one");
+        assert!(remedy.starts_with(PORT_RIGHTS), "{remedy}");
+    }
+
+    #[test]
+    fn a_missing_control_file_of_tap_devices_has_one() {
+        let error = Error::from(EnvironmentError::Net(NetError::System {
+            action: "open",
+            what: "/dev/net/tun".to_owned(),
+            source: io::ErrorKind::NotFound.into(),
+        }));
+        let remedy = of(&error).expect("there is one");
+        assert!(remedy.contains("modprobe tun"), "{remedy}");
+    }
+}

@@ -308,6 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_promised_of_an_exec_that_fails() {
+        let exec = Finding::fail("exec", "cannot create a user namespace").costs("no exec");
+        let findings = check(Some(&exec));
+        for finding in &findings {
+            let texts = [Some(&finding.found), finding.cost.as_ref()];
+            for text in texts.into_iter().flatten() {
+                assert!(!text.contains("exec works"), "{finding:?}");
+                assert!(!text.contains("exec needs no"), "{finding:?}");
+            }
+        }
+        let namespaces = findings.iter().find(|found| found.topic == "namespaces");
+        assert_ne!(namespaces.map(|found| found.status), Some(Status::Ok));
+    }
+
+    #[test]
     fn each_way_of_refusing_namespaces_has_its_own_fix() {
         let open = || Namespaces {
             admin: false,

@@ -138,6 +138,32 @@ fn a_service_below_its_rate_ends_with_3() {
     assert!(number(&steps[3]["loss"]) > 0.4, "{json}");
 }
 
+/// Two services over a 20 Mbit/s link in the same process: each fits alone, but not both together
+/// (24 Mbit/s).
+#[test]
+fn services_share_a_line() {
+    let Some(namespace) = pair() else { return };
+    let ran = between(
+        &namespace,
+        "--profile y1564 --service one:cir=12mbit,sizes=1000 \
+         --service two:cir=12mbit,sizes=500,vlan=7:5,dscp=46 --trial 300ms --performance-time 1s \
+         --link-rate 20mbit --framing bytes:overhead=4 --queue 10p --max-delay 10s \
+         --max-jitter 10s --tolerance 10s",
+    );
+    let json = ran.exits(3).json();
+    let services = list(&json["y1564"]["services"]).iter();
+    let steps: Vec<&Vec<Value>> = services.map(|service| list(&service["steps"])).collect();
+    let mut all = steps.iter().copied().flatten();
+    if let Some(step) = all.find(|step| step["void"] == true) {
+        assert!(is_stall(&step["reasons"][0]), "{step}");
+        return;
+    }
+    let last = steps.iter().map(|steps| &steps[4]["received_bits_per_s"]);
+    let out: f64 = last.filter_map(Value::as_f64).sum();
+    // Frames still in the queue after 1 s add 0.4 % to the rate.
+    assert!((out / 20e6 - 1.0).abs() < 0.01, "{out}: {json}");
+}
+
 #[test]
 fn invalid_options_are_refused() {
     let dir = Folder::new();

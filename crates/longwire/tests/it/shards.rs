@@ -1,7 +1,12 @@
-//! `--shards`: the partition shown by `check`. longwire-runtime tests that verdicts do not depend on
-//! it.
+//! `--shards`: the partition shown by `check`. Files, logs and reports of simulations do not depend
+//! on it; longwire-runtime tests the same of verdicts.
 
-use longwire_testbed::support::Folder;
+use std::fs;
+
+use longwire_capture::CaptureWriter;
+use longwire_engine::Nanos;
+use longwire_testbed::support::frames::udp4;
+use longwire_testbed::support::{Draws, Folder};
 use serde_json::json;
 
 use crate::common::program::longwire;
@@ -89,4 +94,86 @@ fn an_indivisible_network_reports_the_reason() {
         node --shards 2 | 2 | --shards: each attachment of a node
         "
     ));
+}
+
+/// Access links that share a core link; a scenario changes the delays of access links.
+const SIMULATED: &str = r#"
+[ports]
+west = "null"
+east = "null"
+
+[[link]]
+name = "access{n}"
+count = 8
+rate = "4mbit"
+queue = "codel"
+delay = "2ms"
+loss = "1%"
+
+[[link]]
+name = "core"
+rate = "20mbit"
+queue = "fq-codel"
+delay = "10ms"
+duplicate = "random:rate=1%"
+
+[[at]]
+time = "300ms"
+set = { "access1.up" = { delay = "1ms" }, "core.up" = { rate = "10mbit" } }
+
+[[at]]
+time = "600ms"
+set = { "access*.up" = { delay = "200us" } }
+"#;
+
+/// Writes a capture with datagrams from the addresses of all access links.
+fn capture(path: &str) {
+    let mut draws = Draws(7);
+    let mut writer = CaptureWriter::create(path).expect("a file");
+    let mut at = 1_000_000_000;
+    for _ in 0..6_000 {
+        at += draws.pick(&[0, 100_000, 250_000]);
+        let from = 1 + draws.below(8) as u8;
+        let payload = vec![from; draws.below(1_200) as usize];
+        let bytes = udp4([10, 0, 0, from], [10, 1, 0, 1], (1, 2), &payload);
+        let written = writer.write(Nanos::from_nanos(at), &bytes, bytes.len() as u32);
+        written.expect("room");
+    }
+    writer.finish().expect("room");
+}
+
+#[test]
+fn simulations_write_the_same_with_any_number_of_shards() {
+    let dir = Folder::new();
+    let (network, input) = (dir.file("network.toml"), dir.file("in.pcap"));
+    let path = |n: u8| {
+        format!(
+            "[[path]]\nname = \"way{n}\"\nvia = [\"access{n}\", \"core\"]\nmatch = \"src=10.0.0.{n}\"\n"
+        )
+    };
+    let paths: String = (1..=8).map(path).collect();
+    write(&network, format!("{SIMULATED}{paths}"));
+    capture(&input);
+    let simulate = |shards: &str| {
+        let (out, log) = (dir.file("out.pcapng"), dir.file("log.csv"));
+        let files = format!("--in west={input} --out {out} --log {log}");
+        let ran = longwire(format!(
+            "simulate {network} {files} --shards {shards} --json"
+        ))
+        .well();
+        let mut report = ran.json();
+        report["duration_s"].take();
+        // Ignore the command line, which contains the number of shards.
+        report["command"].take();
+        let read = |path: &str| fs::read(path).expect("it was written");
+        (report, read(&out), read(&log))
+    };
+    let one = simulate("1");
+    assert!(one.1.len() > 500_000 && one.2.len() > 500_000);
+    for shards in ["2", "3", "4", "16", "auto"] {
+        let several = simulate(shards);
+        assert!(several.1 == one.1, "{shards} shards: another capture");
+        assert!(several.2 == one.2, "{shards} shards: another log");
+        assert_eq!(several.0, one.0, "{shards} shards");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longwire_io::net::{NetNamespace, link, link_delete};
+use longwire_io::net::{NetNamespace, link, link_delete, link_names};
 use longwire_testbed::support::{Draws, within};
 use longwire_testbed::{Plan, Side};
 use serde_json::Value;
@@ -133,4 +133,20 @@ fn any_order_of_events_leaves_a_working_interface() {
     }
     joined.assert_round_trip(0.0);
     joined.assert_clean();
+}
+
+#[test]
+fn links_end_with_the_namespace() {
+    let Some(joined) = Joined::new() else { return };
+    joined.add_pair("eth1");
+    let first = joined.attach(&name_of("first-of-two"), "--delay 2ms");
+    let second = joined.attach_to("eth1", &name_of("second-of-two"), "--delay 2ms");
+    joined.assert_round_trip(4.0);
+    // These are the last file descriptors of the namespaces; the links' processes have none.
+    let Joined { near, far, .. } = joined;
+    drop(near);
+    first.ends_without_interface();
+    second.ends_without_interface();
+    let names = within(&far, link_names);
+    assert_eq!(names, ["lo"], "the other ends are gone too");
 }

@@ -85,6 +85,13 @@ fn a_run_is_shown_and_changed_by_keys() {
         terminal.wait_for("z undoes it");
         let screen = terminal.wait_for("on  delay=80ms");
         assert!(screen.contains("link.up"), "{screen}");
+        terminal.keys("z");
+        terminal.wait_for("on  delay=20ms");
+        terminal.keys("e delay=fast Enter");
+        terminal.wait_for("refused: ");
+        // After a refused change, the prompt stays open for correction.
+        terminal.keys("Escape");
+        terminal.wait_for("z undo");
         terminal.keys("p");
         terminal.wait_for("link.up  paused");
         // The screen reports the end of the run, and the terminal is restored.

@@ -134,6 +134,21 @@ fn losses_have_their_reason() {
     }
 }
 
+#[test]
+fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
+    if !have("curl") {
+        return;
+    }
+    for user in User::all() {
+        let options = "--rate steps:at=0s/1mbit;1h/2mbit";
+        let (history, _) = recorded(&user, options, "/packets_out_per_s");
+        let rates: Vec<f64> = column(&history, "rate_bits_per_s").collect();
+        assert!(rates.len() >= 5, "{history}");
+        let in_force = |rate: &f64| (rate / 1e6 - 1.0).abs() < 0.001;
+        assert!(rates.iter().all(in_force), "{rates:?}");
+    }
+}
+
 /// The scenario changes the rate at 1.234 s, in the middle of a history period.
 #[test]
 fn the_rate_in_force_is_that_of_the_sample() {

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use longwire_testbed::support::{Folder, skip};
 
+use super::form::{BLUE, Scale, coordinates};
 use super::{log, rows, svg};
 use crate::common::assert_refused;
 use crate::common::program::longwire;
@@ -64,6 +65,25 @@ fn inputs_in_one_cell_are_told_apart_by_labels() {
     assert!(figure.contains("#0072b2") && figure.contains("#d55e00"));
     // Direction down has a different colour, and is not drawn.
     assert!(!figure.contains("#009e73"));
+}
+
+#[test]
+fn the_configured_rate_is_a_dotted_line() {
+    let dir = Folder::new();
+    // 1,000 bytes are served per millisecond: 8 Mbit/s.
+    let input = log(&dir, "run.csv", &rows());
+    let figure = svg(&dir, &format!("{input} --panel throughput --link up"));
+    let dash = "stroke-dasharray=\"1.5 2.5\"";
+    let dotted = figure.lines().filter(|line| line.contains(dash));
+    let scale = Scale::of(&figure, 8.0);
+    let mut points = 0;
+    for line in dotted {
+        for (_, y) in coordinates(line, BLUE) {
+            assert!((scale.value(y) - 8.0).abs() < 0.05, "{}", scale.value(y));
+            points += 1;
+        }
+    }
+    assert!(points > 100, "{points}");
 }
 
 #[test]

@@ -13,6 +13,14 @@ fn drawn(rows: &[Row]) -> String {
     svg(&dir, &format!("{input} --panel delay-cdf"))
 }
 
+/// Returns the lines of the curves.
+fn curves(figure: &str) -> Vec<&str> {
+    let curves = figure
+        .lines()
+        .filter(|line| line.contains("stroke-width=\"1.6\""));
+    curves.collect()
+}
+
 #[test]
 fn a_constant_delay_is_a_step_at_its_value() {
     // Each delay has a tick on the axis, which begins at 0.
@@ -31,4 +39,17 @@ fn a_constant_delay_is_a_step_at_its_value() {
             assert!(steps.count() >= 2, "{delay} {colour} {place}");
         }
     }
+}
+
+#[test]
+fn equal_curves_are_all_visible() {
+    let figure = drawn(&rows());
+    let curves = curves(&figure);
+    let [first, second] = curves[..] else {
+        panic!("{curves:?}");
+    };
+    assert_eq!(coordinates(first, BLUE), coordinates(second, RED));
+    // The second curve is dashed, so that the first is visible where they overlap.
+    assert!(!first.contains("stroke-dasharray"), "{first}");
+    assert!(second.contains("stroke-dasharray=\"6 6\""), "{second}");
 }

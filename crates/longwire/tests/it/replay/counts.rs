@@ -61,6 +61,14 @@ fn the_requested_number_of_frames_is_sent_on_time() {
     }
 }
 
+#[test]
+fn a_gap_between_rounds_is_kept() {
+    let dir = Folder::new();
+    let (ran, times) = replay(&dir, "--loop 2 --loop-gap 30ms");
+    assert_eq!(times[99..102], [198_000, 228_000, 230_000]);
+    assert_eq!(ran.json()["inputs"][0]["counts"]["rounds"], 2);
+}
+
 /// Returns a command line that replays a trace from a pipe that stalls after 1,000 bytes.
 fn slow_pipe(trace: &str, stall: &str, to: &str) -> String {
     let longwire = env!("CARGO_BIN_EXE_longwire");

@@ -1,10 +1,12 @@
 //! Corrupt input, lost ports and stops: frames before the fault are sent once and reported.
 
+use std::ops::RangeInclusive;
+
 use longwire_io::net;
 use longwire_testbed::support::{Folder, within};
 use nix::sys::signal::Signal;
 
-use crate::common::program::{Capture, Ran, RunningProgram, eventually, longwire};
+use crate::common::program::{Capture, Ran, RunningProgram, eventually, longwire, run};
 use crate::common::{MS, assert_refused, count, have, records, write};
 use crate::replay::wire::{Wire, number_of, pcap_of, trace_of};
 
@@ -35,17 +37,43 @@ fn frames_before_a_fault_are_sent_and_the_fault_is_reported() {
     let mut absurd = whole.clone();
     absurd[24 + RECORD * 700 + 8..][..8].fill(0xff);
     for (name, bytes, frames, says) in [
-        ("cut.pcap", cut, 1_000, "truncated record data"),
-        ("absurd.pcap", &absurd, 700, "at byte"),
+        ("cut.pcap", cut, 1_000..=1_000, "truncated record data"),
+        ("absurd.pcap", &absurd, 700..=700, "at byte"),
     ] {
-        let (ran, sent) = replay(&dir, name, bytes);
-        let json = ran.exits(1).says(name).says(says).json();
-        assert!(json["error"].to_string().contains(says), "{json}");
-        assert_eq!(sent, (0..frames).collect::<Vec<u32>>(), "{name}");
-        assert_eq!(json["links"][0]["packets_out"], frames, "{name}");
-        // The total of a faulty input is unknown.
-        assert!(json["inputs"][0]["fraction"].is_null(), "{name}");
+        check_fault(&dir, (name, bytes), frames, says);
     }
+}
+
+#[test]
+fn a_truncated_compressed_file_is_sent_up_to_its_end() {
+    if !have("gzip") {
+        return;
+    }
+    let dir = Folder::new();
+    let packed = dir.file("early.pcap");
+    write(&packed, trace(2_000));
+    run(format!("gzip {packed}")).well();
+    let bytes = std::fs::read(dir.file("early.pcap.gz")).expect("packed");
+    let early = ("early.gz", &bytes[..bytes.len() / 2]);
+    check_fault(&dir, early, 1..=1_999, "truncated gzip stream");
+}
+
+/// Checks that the frames read before a trace's fault are sent once, and that the fault is
+/// reported.
+fn check_fault(
+    dir: &Folder,
+    (name, bytes): (&str, &[u8]),
+    frames: RangeInclusive<usize>,
+    says: &str,
+) {
+    let (ran, sent) = replay(dir, name, bytes);
+    let json = ran.exits(1).says(name).says(says).json();
+    assert!(json["error"].to_string().contains(says), "{json}");
+    assert!(frames.contains(&sent.len()), "{name}: {}", sent.len());
+    assert_eq!(sent, (0..sent.len() as u32).collect::<Vec<u32>>(), "{name}");
+    assert_eq!(json["links"][0]["packets_out"], sent.len(), "{name}");
+    // The total of a faulty input is unknown.
+    assert!(json["inputs"][0]["fraction"].is_null(), "{name}");
 }
 
 #[test]

@@ -1,11 +1,27 @@
-//! `replay --receive`: comparison of arrivals with the trace, and send timestamps.
+//! `replay --receive`: comparison of arrivals with the trace, effects of the emulated link, and send
+//! timestamps.
 
+use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
 use crate::common::program::{longwire, run_in};
 use crate::common::site::wired;
 use crate::common::{EPOCH, assert_refused, count, number, pcap, write};
+
+/// Replays a trace of `frames` frames, 200 us apart, from `near` to `far` with these options;
+/// returns the report of the output, and of its receiver.
+fn replay(namespace: &NetNamespace, frames: u64, options: &str) -> Value {
+    let dir = Folder::new();
+    let trace = trace(&dir, frames);
+    let ports = "--to packet:near --receive packet:far --json";
+    let sending = "--no-realtime --tolerance 10s";
+    let line = format!("longwire replay {trace} {ports} {sending} {options}");
+    let report = run_in(namespace, line).well().json();
+    let mut link = report["links"][0].clone();
+    link["received"] = report["receivers"]["out"].clone();
+    link
+}
 
 /// Writes a trace of frames, 200 us apart.
 fn trace(dir: &Folder, frames: u64) -> String {
@@ -28,14 +44,8 @@ fn arrivals_are_compared_and_departures_are_stamped() {
         return;
     };
     let require = "received.lost=0,received.matched=2000,received.delay.max<10s,sent.p50<10s";
-    let dir = Folder::new();
-    let ports = "--to packet:near --receive packet:far --json";
-    let sending = "--no-realtime --tolerance 10s";
-    let trace = trace(&dir, 2_000);
-    let line = format!("longwire replay {trace} {ports} {sending} --require {require}");
-    let report = run_in(&namespace, line).well().json();
-    let (link, received) = (&report["links"][0], &report["receivers"]["out"]);
-    let stamps = &link["send_stamps"];
+    let link = replay(&namespace, 2_000, &format!("--require {require}"));
+    let (received, stamps) = (&link["received"], &link["send_stamps"]);
     // The network stack of `near` may send a frame before its device is configured.
     let stray = count(&received["trace"]["foreign"]);
     assert!(stray < 10, "{received}");
@@ -55,6 +65,29 @@ fn arrivals_are_compared_and_departures_are_stamped() {
     assert!(number(&late["p50"]) > 0.0, "{stamps}");
     let way = number(&link["late_max_ns"]) / 1e3 + number(&delay["max"]);
     assert!(number(&late["max"]) <= way + 10.0, "{link}");
+}
+
+#[test]
+fn effects_of_the_emulated_link_are_not_the_networks() {
+    let Some(namespace) = wired(&[("near", "far")]) else {
+        return;
+    };
+    let options = "--filter 'greater 100' --loop 3 --count 2500 --dst-mac 02:00:00:00:00:01 \
+                   --loss nth:10 --delay 5ms --corrupt 5% --duplicate 5%";
+    let link = replay(&namespace, 1_000, options);
+    let duplicated = count(&link["duplicated"]);
+    assert_counts(
+        &link,
+        &[("packets_in", 2_500), ("packets_out", 2_250 + duplicated)],
+    );
+    assert_eq!(link["drops"]["loss"], 250, "{link}");
+    assert!(count(&link["corrupted"]) > 50 && duplicated > 50);
+    let none = ["lost", "behind_last", "duplicates", "changed"];
+    assert_counts(
+        &link["received"]["trace"],
+        &[("matched", 2_250 + duplicated)],
+    );
+    assert_counts(&link["received"]["trace"], &none.map(|name| (name, 0)));
 }
 
 #[test]
