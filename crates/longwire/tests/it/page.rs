@@ -3,10 +3,24 @@
 use std::process::{Command, Stdio};
 
 use longwire_testbed::support::{Folder, skip};
+use serde_json::Value;
 
 use crate::common::program::{RunningProgram, eventually, longwire};
 use crate::common::{assert_refused, read, read_json, set_mode, write};
 use crate::exec::User;
+
+/// Formats a number as pages do: `1,234,567`.
+fn grouped(number: &Value) -> String {
+    let digits = number.as_u64().expect("a number").to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
 
 /// Asserts that a page has the common parts and loads no external resources.
 fn check_page(html: &str) {
@@ -48,8 +62,23 @@ fn page_of(dir: &Folder, inputs: &str) -> String {
     html
 }
 
+/// Cells of a link's row, in addition to its name.
+const CELLS: usize = 10;
+
+/// Returns the cells of direction up in the table of counts.
+fn link_cells(html: &str) -> Vec<&str> {
+    let row = html.split("<th scope=\"row\">link.up</th>").nth(1);
+    let row = row.and_then(|row| row.split("</tr>").next());
+    let cells = row.expect("a row").split("<td>").skip(1);
+    let cells: Vec<&str> = cells
+        .map(|cell| cell.strip_suffix("</td>").unwrap_or(cell))
+        .collect();
+    assert_eq!(cells.len(), CELLS, "{cells:?}");
+    cells
+}
+
 #[test]
-fn the_page_has_the_counts_and_the_verdict_of_either_log() {
+fn the_page_has_the_numbers_of_the_report_and_of_either_log() {
     let dir = Folder::new();
     for format in ["parquet", "csv"] {
         let (log, report) = simulated(&dir, format, "7");
@@ -62,18 +91,20 @@ fn the_page_has_the_counts_and_the_verdict_of_either_log() {
             assert!(html.contains(text), "{text}");
         }
         assert_eq!(html.matches("class=\"frame\"").count(), 4);
+        let cells = link_cells(&html);
+        let link = &report["links"][0];
+        let fields = [(0, "packets_in"), (1, "packets_out"), (5, "bytes_out")];
+        for (at, field) in fields {
+            assert_eq!(cells[at], grouped(&link[field]), "{field}: {cells:?}");
+        }
+        let loss = grouped(&link["drops"]["loss"]);
+        assert_ne!(loss, "0");
+        let reasons = &cells[CELLS - 1];
+        assert!(reasons.contains(&format!("loss {loss}")), "{reasons}");
         // The log alone yields the same counts.
         let alone = page_of(&dir, &log);
-        let row = |html: &str| {
-            let row = html
-                .split("<th scope=\"row\">link.up</th>")
-                .nth(1)
-                .expect("a row");
-            let cells = row.split("<td>").skip(1).take(6);
-            cells.map(str::to_owned).collect::<Vec<_>>()
-        };
+        assert_eq!(cells[..6], link_cells(&alone)[..6]);
         assert!(alone.contains("missing without a report"));
-        assert_eq!(row(&html), row(&alone));
     }
 }
 

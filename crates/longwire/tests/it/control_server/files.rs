@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use longwire_testbed::support::FileOption;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::ask;
 use super::{NETWORK, Stage, TOKEN};
@@ -17,6 +17,17 @@ use crate::common::write;
 
 /// Contents of a file that is not a trace, such as a password file.
 const SECRET: &str = "root:$y$j9T$secret$hash:20000";
+
+/// Some of the models that accept a file, with their options.
+const FILE_MODELS: [(&str, &str); 7] = [
+    ("rate", "trace"),
+    ("rate", "mahimahi"),
+    ("delay", "trace"),
+    ("delay", "table"),
+    ("delay", "samples"),
+    ("loss", "plugin"),
+    ("preset", "errant"),
+];
 
 /// Returns one change per option that accepts a file, naming this file.
 fn naming(stage: &Stage, path: &str) -> Vec<(&'static str, String)> {
@@ -31,8 +42,18 @@ fn naming(stage: &Stage, path: &str) -> Vec<(&'static str, String)> {
             option => ("PATCH /v1/links/home", json!({ option: model }).to_string()),
         }
     });
+    let set: Vec<_> = set.collect();
+    for (option, model) in FILE_MODELS {
+        let is_named = |(_, body): &(&str, String)| {
+            let body: Value = serde_json::from_str(body).expect("JSON");
+            let text = body[option].as_str().unwrap_or_default();
+            text.starts_with(&format!("{model}:")) && text.contains(path)
+        };
+        assert!(set.iter().any(is_named), "no {option} {model}: {set:?}");
+    }
     let table = ("POST /v1/links", json!({ "csv": path }).to_string());
-    set.chain([link("delay", &format!("samples:{path}")), table])
+    set.into_iter()
+        .chain([link("delay", &format!("samples:{path}")), table])
         .collect()
 }
 
