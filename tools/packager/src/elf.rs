@@ -61,10 +61,7 @@ impl Elf {
 
     /// Returns the architecture as Debian and container images name it.
     pub fn debian_architecture(&self) -> &'static str {
-        match self.architecture {
-            "aarch64" => "arm64",
-            _ => "amd64",
-        }
+        debian_architecture(self.architecture)
     }
 
     /// Formats the required glibc version.
@@ -74,6 +71,14 @@ impl Elf {
             Some((major, minor, patch)) => format!("{major}.{minor}.{patch}"),
             None => "none".to_owned(),
         }
+    }
+}
+
+/// Returns an architecture of [`Elf`] as Debian and container images name it.
+fn debian_architecture(architecture: &str) -> &'static str {
+    match architecture {
+        "aarch64" => "arm64",
+        _ => "amd64",
     }
 }
 
@@ -148,6 +153,13 @@ mod tests {
             "{elf:?}"
         );
         assert!(elf.has_symbols && elf.debug_link.is_none(), "{elf:?}");
+    }
+
+    #[test]
+    fn architectures_have_the_names_of_debian() {
+        for (architecture, name) in [("x86_64", "amd64"), ("aarch64", "arm64")] {
+            assert_eq!(debian_architecture(architecture), name);
+        }
     }
 
     #[test]
