@@ -151,3 +151,14 @@ fn copies_do_not_disturb_the_frames() {
         );
     }
 }
+
+/// Equal seeds yield equal delays; another seed yields different ones.
+#[test]
+fn a_seed_decides_correlated_delays() {
+    let run = |seed| {
+        let line = "delay=gamma:mean=20ms,stddev=10ms,correlation=50%";
+        crate::common::verdicts(&mut crate::common::link(line, seed), 1_000, 1_000_000_000)
+    };
+    assert_eq!(run(7), run(7));
+    assert_ne!(run(7), run(8));
+}

@@ -149,6 +149,27 @@ proptest! {
     }
 }
 
+/// Three million back-to-back frames whose serialisation time is not a whole number of nanoseconds:
+/// accumulated rounding would show.
+#[test]
+fn no_rounding_is_carried_on() {
+    let wire = Wire {
+        overhead: 0,
+        cell: 1,
+        cell_header: 0,
+    };
+    // 3 Gbit/s: 1000 bytes take 2666 + 2/3 ns.
+    let mut link = link(3_000_000_000, wire, QueueLimit::UNLIMITED);
+    let mut departure = Nanos::ZERO;
+    for index in 0..3_000_000u64 {
+        // Each frame arrives when the previous one departs, so the link is never idle.
+        if let Verdict::Deliver(delivery) = link.offer(frame(departure.as_nanos(), 1000), &[]) {
+            departure = delivery.departure;
+        }
+        assert_eq!(departure.as_nanos(), (index + 1) * 8_000 / 3);
+    }
+}
+
 #[test]
 fn an_infinite_rate_departs_at_arrival_and_holds_nothing() {
     let mut link = crate::common::link("queue=1p", 1);

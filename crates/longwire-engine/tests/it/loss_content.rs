@@ -119,14 +119,17 @@ fn matching(filter: &str) -> String {
     found.map(|(letter, _)| letter).collect()
 }
 
-/// Covers filters that tcpdump does not support; `filter_tools` in longwire-packet compares the
-/// rest with tcpdump and tshark.
+/// Covers filters that tcpdump does not support, and prefixes that end within an octet;
+/// `filter_tools` in longwire-packet compares the rest with tcpdump and tshark.
 #[test]
 fn filters_match_what_they_say() {
     for (filter, expected) in [
         // ARP packets contain addresses too.
         ("net 0.0.0.0/0", "abcfgh"),
         ("net ::/0", "dei"),
+        // Prefixes that end within an octet.
+        ("net 10.1.2.2/31", "abcgh"),
+        ("net 10.1.2.4/30", ""),
         ("vlan 100", "e"),
         ("dscp 46", "a"),
         ("dscp = ef", "a"),
@@ -150,6 +153,7 @@ fn filters_match_what_they_say() {
         // "and" binds more tightly than "or".
         ("arp or ip and tcp", "af"),
         ("not not arp", "f"),
+        ("! ip && !ip6 || port 53", "bfgj"),
     ] {
         assert_eq!(matching(filter), expected, "{filter}");
     }

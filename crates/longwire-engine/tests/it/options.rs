@@ -42,6 +42,15 @@ fn descriptions_round_trip() {
 }
 
 #[test]
+fn absence_can_be_written() {
+    let config = config("rate=unlimited queue=unlimited loss=none mtu=none");
+    assert!(config.rate.is_unlimited());
+    assert_eq!(config.mtu.bytes(), None);
+    assert_eq!(config.queue_limit(), QueueLimit::UNLIMITED);
+    assert!(config.loss.is_empty());
+}
+
+#[test]
 fn one_direction_is_laid_over_both() {
     let both = spec("rate=10mbit delay=20ms loss=1% loss=ber:1e-9");
     for (over, expected) in [

@@ -1,6 +1,8 @@
-//! The release queue, compared with a naive oracle.
+//! The release queue, and lanes that share it, compared with naive oracles.
 
-use longwire_engine::{LinkId, Nanos, ReleaseQueue};
+use crate::common::fates::Fates;
+use crate::common::{config, frame};
+use longwire_engine::{Delivery, Lane, Link, LinkId, Nanos, ReleaseQueue, Verdict};
 use proptest::prelude::*;
 
 /// Unordered items; the next one is found by a search.
@@ -125,4 +127,94 @@ fn never_comes_last() {
     queue.push(LinkId(2), Nanos::from_secs(7), 2);
     queue.push(LinkId(2), Nanos::from_secs(6), 3);
     assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
+}
+
+/// Queues long enough to add and remove blocks: 3 links with 10,000 items each.
+#[test]
+fn long_lines_keep_their_order() {
+    let mut queue = ReleaseQueue::new();
+    for number in 0..30_000u64 {
+        let release = Nanos::from_nanos(number / 7 + 10_000);
+        queue.push(LinkId((number % 3) as u32), release, number);
+    }
+    let mut expected: Vec<u64> = (0..30_000).collect();
+    expected.sort_by_key(|number| (number / 7, number % 3));
+    for number in expected {
+        let (link, _, item) = queue.pop_due(Nanos::MAX).unwrap();
+        assert_eq!((link.0, item), ((number % 3) as u32, number));
+    }
+}
+
+/// Four different links, two of which reorder.
+fn lanes(seed: u64) -> Vec<Lane<usize>> {
+    let links = [
+        "rate=10mbit delay=1ms queue=20p",
+        "delay=uniform:0ms,5ms order=reorder loss=10%",
+        "rate=1mbit delay=exponential:3ms order=reorder",
+        "delay=exponential:2ms,1ms loss=ber:1e-5",
+    ];
+    let link = |(id, line): (u32, &&str)| Link::new(config(line), seed, LinkId(id));
+    (0..).zip(&links).map(link).map(Lane::new).collect()
+}
+
+/// Deliveries in polling order, and all verdicts.
+type Run = (Vec<(LinkId, usize, Delivery)>, Vec<Verdict>);
+
+/// Offers frames given as (link, gap, length). Polls at each release or, with `late`, once per
+/// `late` frames.
+fn run(seed: u64, frames: &[(u32, u64, u32)], late: Option<usize>) -> Run {
+    let (mut lanes, mut fates) = (lanes(seed), Fates::default());
+    let (mut polled, mut now) = (Vec::new(), 0);
+    for (index, (link, gap, len)) in frames.iter().enumerate() {
+        now += gap;
+        match late {
+            None => {
+                let due = |next: &Nanos| next.as_nanos() <= now;
+                while let Some(next) = fates.waiting.next_at().filter(due) {
+                    polled.extend(fates.pop_due(next));
+                }
+            }
+            Some(every) if (index + 1) % every == 0 => {
+                while let Some(frame) = fates.pop_due(Nanos::from_nanos(now)) {
+                    polled.push(frame);
+                }
+            }
+            Some(_) => {}
+        }
+        fates.link = LinkId(*link);
+        assert_eq!(fates.add(&[]), index);
+        lanes[*link as usize].offer(frame(now, *len), index, &mut fates);
+    }
+    while let Some(frame) = fates.pop_due(Nanos::MAX) {
+        polled.push(frame);
+    }
+    assert!(fates.waiting.is_empty());
+    assert!(
+        fates
+            .decided
+            .iter()
+            .map(|decided| decided.0)
+            .eq(0..frames.len())
+    );
+    let verdicts = fates.decided.into_iter();
+    (polled, verdicts.map(|(_, verdict)| verdict).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn polling_late_changes_nothing(
+        seed in any::<u64>(),
+        frames in proptest::collection::vec((0u32..4, 0u64..400_000, 60u32..1515), 1..150),
+        late in 1usize..60,
+    ) {
+        let (in_time, verdicts) = run(seed, &frames, None);
+        let delivered = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Deliver(_)));
+        prop_assert_eq!(in_time.len(), delivered.count());
+        let releases: Vec<Nanos> = in_time.iter().map(|(.., delivery)| delivery.release).collect();
+        prop_assert!(releases.is_sorted());
+        prop_assert_eq!(&run(seed, &frames, Some(late)), &(in_time.clone(), verdicts.clone()));
+        prop_assert_eq!(&run(seed, &frames, Some(usize::MAX)), &(in_time, verdicts));
+    }
 }

@@ -80,6 +80,18 @@ mod tests {
     }
 
     #[test]
+    fn ticks_are_a_period_apart() {
+        let mut ticks = Ticks::new(at(10));
+        ticks.start(at(3));
+        assert_eq!((ticks.take(at(12)), ticks.due(at(12))), (None, false));
+        assert_eq!(ticks.count_due(at(33)), 3);
+        assert_eq!(ticks.take(at(33)), Some(at(13)));
+        assert_eq!(ticks.take(at(33)), Some(at(23)));
+        assert_eq!(ticks.take(at(33)), Some(at(33)));
+        assert_eq!(ticks.take(at(33)), None);
+    }
+
+    #[test]
     fn skipping_is_taking_all() {
         for now in 0..100 {
             let mut taken = Ticks::new(at(7));

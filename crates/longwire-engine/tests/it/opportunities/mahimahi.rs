@@ -40,6 +40,25 @@ proptest! {
     }
 }
 
+/// Wrap-around, computed by hand: opportunities at 2, 2 and 5 ms, then at 7, 7 and 10 ms, and so
+/// on. A full frame takes exactly one opportunity.
+#[test]
+fn a_trace_begins_again_at_its_last_time() {
+    let full = vec![(0u64, 1_514u32); 7];
+    let at = |rate: &str, frames: &[(u64, u32)]| {
+        let departures = both_ways(rate, "2\n2\n5\n", 0, frames).into_iter();
+        departures.map(|at| at / MILLI).collect::<Vec<u64>>()
+    };
+    assert_eq!(at("trace:t", &full), [2, 2, 5, 7, 7, 10, 12]);
+    assert_eq!(at("mahimahi:t,stop", &full), [2, 2, 5]);
+    // 100 bytes count as 90: sixteen fit in one opportunity, and the seventeenth completes in the
+    // next.
+    assert_eq!(at("trace:t", &[(0, 100); 18])[15..], [2, 2, 2]);
+    assert_eq!(at("trace:t", &[(3 * MILLI, 100); 17])[15..], [5, 7]);
+    // A frame that arrives at an opportunity misses it.
+    assert_eq!(at("trace:t", &[(5 * MILLI, 100)]), [7]);
+}
+
 /// 4 GB, one byte per opportunity, three opportunities per 5 ms.
 #[test]
 fn a_frame_of_very_many_opportunities_is_delivered_at_once() {

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use longwire_engine::DropReason;
+use longwire_engine::{DropReason, models};
 
+use crate::queues::idle::texts;
 use crate::queues::link::{Fate, run_engine, run_oracle};
 use crate::queues::oracle::codel::{Codel, CodelParams, CodelQueue};
 use crate::queues::oracle::dualpi2::{DualPi2, DualPi2Params, Scheduler};
@@ -369,4 +370,25 @@ fn drr() {
         };
         (format!("drr:{text},quantum={quantum}b"), Box::new(oracle))
     });
+}
+
+/// Covers registered queues without an oracle: `run_engine` asserts that verdicts do not depend on
+/// the times of polling.
+#[test]
+fn no_queue_depends_on_the_times_of_polling() {
+    for entry in models::QUEUE.entries {
+        for text in texts(&entry.info) {
+            let mut draws = Draws::new(0);
+            let mut slow = 0;
+            while slow < 60 {
+                let frames = draws.scale(10, 1_500) as usize;
+                let pattern = pattern(&mut draws, frames);
+                // Low enough for the milliseconds of defaults to matter.
+                if (500_000..20_000_000).contains(&pattern.rate) {
+                    run_engine(&pattern, &text, slow);
+                    slow += 1;
+                }
+            }
+        }
+    }
 }

@@ -21,7 +21,7 @@ fn packet(number: usize, arrival: u64) -> Packet {
 
 /// Returns the queue's texts: with each value of each choice, and with examples for parameters
 /// without a default.
-fn texts(info: &ModelInfo) -> Vec<String> {
+pub fn texts(info: &ModelInfo) -> Vec<String> {
     let pair = |param: &Param, value: &str| format!("{}={value}", param.name);
     let with = |pairs: &[String]| format!("{}:{}", info.name, pairs.join(","));
     let optional = info.params.iter().filter(|param| param.default.is_none());

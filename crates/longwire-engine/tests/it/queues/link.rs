@@ -5,7 +5,7 @@ use longwire_engine::{
 };
 
 use crate::queues::oracle::Oracle;
-use crate::queues::traffic::{Packet, Pattern};
+use crate::queues::traffic::{Draws, Packet, Pattern};
 
 /// A frame's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,10 +106,46 @@ impl Run {
     }
 }
 
-/// Runs a pattern through the engine.
+/// Runs a pattern through the engine. Asserts that the times of polling do not affect fates.
 pub fn run_engine(pattern: &Pattern, queue: &str, seed: u64) -> Vec<Fate> {
+    let fates = run_polled(pattern, queue, seed, |_, _| {});
+    let eager = run_polled(pattern, queue, seed, |run, until| {
+        while let Some(at) = run.link.next_at().map(|at| at.as_nanos())
+            && at <= until
+        {
+            run.poll(at);
+        }
+    });
+    assert_same(&eager, &fates, || format!("{queue}, polled eagerly"));
+    let (mut draws, mut now) = (Draws::new(!seed), 0);
+    let random = run_polled(pattern, queue, seed, |run, until| {
+        while draws.once_in(2) && now < until {
+            now = draws.between(now, until);
+            run.poll(now);
+        }
+        now = now.max(until);
+    });
+    assert_same(&random, &fates, || format!("{queue}, polled at random"));
+    fates
+}
+
+fn assert_same(found: &[Fate], expected: &[Fate], what: impl Fn() -> String) {
+    assert_eq!(found.len(), expected.len(), "{}", what());
+    for (frame, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert_eq!(found, expected, "{}: frame {frame}", what());
+    }
+}
+
+/// Runs a pattern, polling at each arrival. `before` may poll before it, up to the given time.
+fn run_polled(
+    pattern: &Pattern,
+    queue: &str,
+    seed: u64,
+    mut before: impl FnMut(&mut Run, u64),
+) -> Vec<Fate> {
     let mut run = Run::new(link(pattern.rate, queue, seed));
     for packet in &pattern.packets {
+        before(&mut run, packet.arrival);
         run.poll(packet.arrival);
         run.offer(packet);
     }

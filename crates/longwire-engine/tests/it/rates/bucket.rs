@@ -124,3 +124,17 @@ proptest! {
         prop_assert_eq!(departures, bucket.ticking(&frames));
     }
 }
+
+#[test]
+fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
+    let rate = "token-bucket:rate=8mbit,burst=3000b";
+    let frames = vec![(1_000_000u64, 1_000u32); 6];
+    let departures = both_ways(rate, "", 0, &frames);
+    let millis: Vec<u64> = departures.iter().map(|at| at / 1_000_000).collect();
+    assert_eq!(millis, [1, 1, 1, 2, 3, 4]);
+    // A line of 80 Mbit/s adds 100 us per frame.
+    let peak = format!("{rate},peak=80mbit");
+    let departures = both_ways(&peak, "", 0, &frames);
+    let micros: Vec<u64> = departures.iter().map(|at| at / 1_000).collect();
+    assert_eq!(micros, [1_100, 1_200, 1_300, 2_100, 3_100, 4_100]);
+}

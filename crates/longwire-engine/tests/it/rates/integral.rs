@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::common::files::frame_context;
 use crate::rates::links::{any_frames, both_ways};
-use crate::rates::program::{After, Program, Step};
+use crate::rates::program::{After, HALVES, Halves, Program, Step};
 
 fn any_rate() -> impl Strategy<Value = u64> {
     prop_oneof![
@@ -101,6 +101,31 @@ proptest! {
         let rate = format!("trace:file=trace.csv,end={end}");
         let departures = both_ways(&rate, &program.table(), epoch, &frames);
         prop_assert_eq!(departures, expected);
+    }
+}
+
+/// A million back-to-back frames across steps, with fractional frame times: accumulated rounding
+/// would show.
+#[test]
+fn no_rounding_is_carried_across_steps() {
+    let rate = "steps:at=0s/3gbit;7us/1.7gbit;13us/0;14us/700000001bit,period=19us";
+    let frames = vec![(0u64, 1000u32); 1_000_000];
+    let departures = both_ways(rate, "", 0, &frames);
+    let step = |time, rate| Step { time, rate };
+    let program = Program {
+        steps: vec![
+            step(0, 3_000_000_000),
+            step(7_000, 1_700_000_000),
+            step(13_000, 0),
+            step(14_000, 700_000_001),
+        ],
+        after: After::Again(19_000),
+        linear: false,
+    };
+    for nth in [1, 2, 3, 1_000, 999_999, 1_000_000] {
+        let sent = nth as u128 * 8_000 * HALVES;
+        let instant = program.instant(&mut Halves::whole(sent), 0);
+        assert_eq!(Some(departures[nth - 1]), instant, "{nth}");
     }
 }
 

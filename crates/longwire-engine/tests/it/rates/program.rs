@@ -27,18 +27,18 @@ pub struct Program {
 }
 
 /// Halves of a billionth of a bit, per bit.
-const HALVES: u128 = 2_000_000_000;
+pub const HALVES: u128 = 2_000_000_000;
 
 /// A number of halves, with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Halves {
+pub struct Halves {
     whole: u128,
     part: u128,
     of: u128,
 }
 
 impl Halves {
-    fn whole(whole: u128) -> Halves {
+    pub fn whole(whole: u128) -> Halves {
         Halves {
             whole,
             part: 0,
@@ -126,7 +126,7 @@ impl Program {
 
     /// Returns the instant, rounded down, at which `wanted` has been sent; drops a fraction at the
     /// end of the segment that contains `at`. `None` means never.
-    fn instant(&self, wanted: &mut Halves, at: u64) -> Option<u64> {
+    pub fn instant(&self, wanted: &mut Halves, at: u64) -> Option<u64> {
         let end = self.line_end(at);
         if wanted.part > 0 && !self.sent(end).reaches(wanted) {
             *wanted = Halves::whole(wanted.whole);

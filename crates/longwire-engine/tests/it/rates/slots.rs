@@ -93,3 +93,21 @@ proptest! {
         prop_assert_eq!(departures, slots.departures(&frames));
     }
 }
+
+#[test]
+fn a_frame_waits_for_its_slot_on_an_idle_link() {
+    let rate = "tdm:rate=8mbit,period=10ms,slot=2ms,offset=3ms,guard=500us";
+    // 1000 bytes take 1 ms: within a slot, between slots and in the guard time.
+    let frames = [(0, 1_000), (6_000_000, 1_000), (14_600_000, 1_000)];
+    assert_eq!(
+        both_ways(rate, "", 0, &frames),
+        [4_000_000, 14_000_000, 24_000_000]
+    );
+    // Only half of the second frame fits; it is split or has to wait.
+    let frames = [(3_000_000, 1_000), (3_000_000, 1_000)];
+    assert_eq!(both_ways(rate, "", 0, &frames), [4_000_000, 13_500_000]);
+    let whole = format!("{rate},partial=whole");
+    assert_eq!(both_ways(&whole, "", 0, &frames), [4_000_000, 14_000_000]);
+    // A frame longer than any slot takes several: 1.5 ms, 1.5 ms and 1 ms.
+    assert_eq!(both_ways(&whole, "", 0, &[(0, 4_000)]), [24_000_000]);
+}

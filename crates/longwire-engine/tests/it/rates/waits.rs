@@ -174,6 +174,27 @@ proptest! {
 
 const MS: u64 = 1_000_000;
 
+#[test]
+fn frames_gather_for_a_slot() {
+    let gathered = [
+        (5 * MS, 100),
+        (9 * MS, 100),
+        (14 * MS, 100),
+        (15 * MS + 1, 100),
+    ];
+    let departures = both_ways("slots:wait=10ms", "", 0, &gathered);
+    // The last frame misses the first slot.
+    assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS + 1]);
+    // The third frame of 100 bytes reaches 250; the next wait starts at the end of the first slot.
+    let frames = [(5 * MS, 100); 5];
+    let departures = both_ways("slots:wait=10ms,bytes=250b", "", 0, &frames);
+    assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS, 25 * MS]);
+    // 1 ms per frame: arrivals before the end of a frame belong to its slot.
+    let frames = [(5 * MS, 1_000), (16 * MS, 1_000), (17 * MS + 1, 1_000)];
+    let departures = both_ways("slots:wait=10ms,rate=8mbit", "", 0, &frames);
+    assert_eq!(departures, [16 * MS, 17 * MS, 28 * MS + 1]);
+}
+
 /// With one frame per slot, the gaps in a backlog are draws from the distribution; the delay tests
 /// compare the distribution with its formula.
 #[test]
