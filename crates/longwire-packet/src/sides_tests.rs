@@ -119,6 +119,11 @@ fn truncated_frames_do_not_panic() {
         let direction = sides.direction(&whole[..len]);
         assert_eq!(direction.is_some(), len >= 38, "{len}");
     }
+    let mut sides = sides(&["10.0.0.1"]);
+    let whole = frame(NEAR, FAR, &arp([10, 0, 0, 1], [10, 0, 0, 2]));
+    for len in 0..whole.len() {
+        let _ = sides.direction(&whole[..len]);
+    }
 }
 
 proptest! {

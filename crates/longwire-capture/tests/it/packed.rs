@@ -48,6 +48,21 @@ fn with_plain(plain: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
+fn packed_captures_are_read_as_if_they_were_not() {
+    for plain in [classic(3_000), ng(3_000)] {
+        let (expected, error) = read_all(&plain, false);
+        assert!(error.is_none() && expected.len() == 3_000);
+        for (kind, packed) in all(&plain) {
+            for ahead in [false, true] {
+                let (frames, error) = read_all(&packed, ahead);
+                assert!(error.is_none(), "{kind}: {error:?}");
+                assert!(frames == expected, "{kind}, ahead: {ahead}");
+            }
+        }
+    }
+}
+
+#[test]
 fn files_compressed_by_tools_are_read() {
     let plain = classic(8_000);
     let (expected, _) = read_all(&plain, false);
@@ -112,6 +127,10 @@ fn frames_before_a_cut_at_any_place_are_read() {
     for plain in [classic(12), ng(12)] {
         let (expected, _) = read_all(&plain, false);
         for (kind, packed) in &with_plain(&plain) {
+            for ahead in [false, true] {
+                let (frames, error) = read_all(packed, ahead);
+                assert!(error.is_none() && frames == expected, "{kind}: {error:?}");
+            }
             let mut most = 0;
             for len in 0..packed.len() {
                 let (frames, error) = read_all(&packed[..len], false);
@@ -160,6 +179,10 @@ fn error_positions_name_the_compressed_file() {
     assert_eq!(frames.len(), 1);
     let expected = format!("test unpacked (gzip): at byte {at}:");
     assert!(error.contains(&expected), "{error}");
+    let packed = lz4(&plain.bytes);
+    let (_, error) = read_all(&packed[..packed.len() - 3], false);
+    let error = error.expect("refused").to_string();
+    assert!(error.starts_with("test"), "{error}");
     let mut damaged = lz4(&classic(50));
     let end = damaged.len() - 1;
     damaged[end] ^= 1;

@@ -116,6 +116,23 @@ fn frames_without_ip_follow_their_station() {
     assert_eq!(splitter.side(&[]), 0);
 }
 
+/// With more conversations than the table holds, the latest ones are still known.
+#[test]
+fn the_table_is_bounded() {
+    let mut splitter = "syn".parse::<Splitter>().unwrap();
+    let of = |n: u32, from_client| {
+        let mut frame = frame(from_client, 17, (5_000, 5_001), 0, 0);
+        let at = if from_client { 27 } else { 31 };
+        frame[at..at + 3].copy_from_slice(&n.to_be_bytes()[1..]);
+        frame
+    };
+    for n in 0..200_000 {
+        assert_eq!(splitter.side(&of(n, true)), 0);
+    }
+    let known = (190_000..200_000).filter(|n| splitter.side(&of(*n, false)) == 1);
+    assert!(known.count() > 9_900);
+}
+
 #[test]
 fn refused_rules_get_a_remedy() {
     for [rule, message] in rows(

@@ -90,3 +90,17 @@ fn ordinary_traffic_is_not_a_loop() {
     assert!(counters.moved > 500, "{counters:?}");
     assert!(counters.forwarded > 50_000, "{counters:?}");
 }
+
+/// A station alternates between two ports.
+#[test]
+fn a_moving_station_is_ignored_without_loop_detection() {
+    let mut config = BridgeConfig::new(2);
+    config.loop_detection = false;
+    let mut bridge = Bridge::new(config).unwrap();
+    for n in 0..1_000u64 {
+        let bytes = frame(BROADCAST, station(1), None);
+        let found = bridge.forward(Nanos::from_micros(n), port((n % 2) as u16), &bytes);
+        assert!(matches!(found, Forwarding::Flood(_)));
+    }
+    assert_eq!(bridge.counters().loop_signs, 0);
+}
