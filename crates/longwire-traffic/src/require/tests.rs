@@ -339,6 +339,7 @@ fn every_refusal_says_what_is_wrong() {
         let refusal = refusal(text);
         assert!(refusal.contains(said), "{text}: {refusal}");
     }
+    assert!(refusal(" , ").contains("empty requirement"));
     for [text, refused] in rows(
         "
         jitter<5us | unknown name 'jitter'; `longwire exec --help` lists all names
