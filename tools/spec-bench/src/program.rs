@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
@@ -140,6 +140,9 @@ pub fn run<M: Measurement>(args: &M, port: &str, quick: bool, json: bool) -> Res
     show(M::ABOUT, &found, json)
 }
 
+/// Timeout for a [`BenchProgram`] to become ready and to end.
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// A program of a bench; ended on drop.
 pub struct BenchProgram {
     name: &'static str,
@@ -153,12 +156,23 @@ impl BenchProgram {
     /// the beginning `ready` to stderr, or immediately if `ready` is empty.
     ///
     /// # Errors
-    /// If it does not start, or ends before it is ready.
+    /// If it does not start, or ends before it is ready, or is not ready within [`LIMIT`], after
+    /// which it is killed.
     pub fn start(
         name: &'static str,
         namespace: Option<&NetNamespace>,
         command: &mut Command,
-        ready: &str,
+        ready: &'static str,
+    ) -> Result<BenchProgram, Error> {
+        BenchProgram::start_within(LIMIT, name, namespace, command, ready)
+    }
+
+    fn start_within(
+        limit: Duration,
+        name: &'static str,
+        namespace: Option<&NetNamespace>,
+        command: &mut Command,
+        ready: &'static str,
     ) -> Result<BenchProgram, Error> {
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -168,29 +182,41 @@ impl BenchProgram {
         };
         let mut child =
             spawned.map_err(|error| Error::Failed(format!("cannot start {name}: {error}")))?;
-        let mut stderr = child.stderr.take().map(BufReader::new);
-        let mut words = String::new();
-        let mut lines = stderr.iter_mut().flat_map(BufRead::lines);
-        let is_ready = ready.is_empty()
-            || lines.by_ref().map_while(Result::ok).any(|line| {
-                words += &format!("{line}\n");
-                line.starts_with(ready)
-            });
-        drop(lines);
+        let (sender, is_ready) = channel();
         let outputs = [
-            drain(String::new(), child.stdout.take()),
-            drain(words, stderr),
+            drain(child.stdout.take(), |_| ()),
+            drain(child.stderr.take(), move |line| {
+                if line.starts_with(ready) {
+                    let _ = sender.send(());
+                }
+            }),
         ];
-        let program = BenchProgram {
+        let mut program = BenchProgram {
             name,
             child,
             outputs,
         };
-        if is_ready {
+        if ready.is_empty() {
             return Ok(program);
         }
-        program.finish()?;
-        Err(Error::Failed(format!("{name} ended before it was ready")))
+        match is_ready.recv_timeout(limit) {
+            Ok(()) => Ok(program),
+            Err(RecvTimeoutError::Disconnected) => {
+                program.wait_within(limit)?;
+                program.finish()?;
+                Err(Error::Failed(format!("{name} ended before it was ready")))
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                program.child.kill()?;
+                program.child.wait()?;
+                let (_, words) = program.output();
+                let limit = limit.as_secs_f64();
+                Err(Error::Failed(format!(
+                    "{name} was not ready within {limit} s: {}",
+                    words.trim()
+                )))
+            }
+        }
     }
 
     /// Returns the program's PID.
@@ -205,14 +231,49 @@ impl BenchProgram {
         }
     }
 
+    /// Ends the program with a signal, or kills it if it does not end within [`LIMIT`]; returns the
+    /// report that it printed.
+    ///
+    /// # Errors
+    /// If it failed, was killed, or printed no report.
+    pub fn stop(self, signal: Signal) -> Result<Value, Error> {
+        self.stop_within(LIMIT, signal)
+    }
+
+    fn stop_within(mut self, limit: Duration, signal: Signal) -> Result<Value, Error> {
+        self.signal(signal);
+        self.wait_within(limit)?;
+        self.finish()
+    }
+
+    /// Waits for the program to end, and kills it at the limit.
+    fn wait_within(&mut self, limit: Duration) -> Result<(), Error> {
+        let start = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if start.elapsed() > limit {
+                self.child.kill()?;
+                self.child.wait()?;
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Returns the program's stdout and stderr, after it has ended.
+    fn output(&self) -> (String, String) {
+        let outputs = self.outputs.each_ref();
+        let [report, words] = outputs.map(|output| output.recv().unwrap_or_default());
+        (report, words)
+    }
+
     /// Waits for the program to end; returns the report that it printed.
     ///
     /// # Errors
     /// If it failed, or printed no report.
     pub fn finish(mut self) -> Result<Value, Error> {
         let status = self.child.wait()?;
-        let outputs = self.outputs.each_ref();
-        let [report, words] = outputs.map(|output| output.recv().unwrap_or_default());
+        let (report, words) = self.output();
         match serde_json::from_str(&report) {
             Ok(report) if status.success() => Ok(report),
             _ => {
@@ -226,18 +287,25 @@ impl BenchProgram {
 impl Drop for BenchProgram {
     fn drop(&mut self) {
         self.signal(Signal::SIGTERM);
-        let _ = self.child.wait();
+        let _ = self.wait_within(LIMIT);
     }
 }
 
-/// Reads the rest of a stream on a separate thread, so that the writer never blocks; returns it
-/// after `text`.
-fn drain(mut text: String, stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
+/// Reads a stream on a separate thread, so that the writer never blocks; passes each line to `seen`
+/// when it arrives, and returns the text.
+fn drain(
+    stream: Option<impl Read + Send + 'static>,
+    seen: impl Fn(&str) + Send + 'static,
+) -> Receiver<String> {
     let (sender, output) = channel();
     std::thread::spawn(move || {
-        if let Some(mut stream) = stream {
-            // Ignore output that is not text.
-            let _ = stream.read_to_string(&mut text);
+        let mut text = String::new();
+        let lines = stream.map(|stream| BufReader::new(stream).split(b'\n'));
+        for line in lines.into_iter().flatten().map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            seen(&line);
+            text += &line;
+            text.push('\n');
         }
         let _ = sender.send(text);
     });
@@ -397,4 +465,49 @@ fn process_of(file: &FilePath, program: &mut Child) -> Result<u32, Error> {
         std::thread::sleep(Duration::from_millis(5));
     }
     Err(Error::Failed("longwire exec started no command".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(300);
+
+    fn start(script: &str, limit: Duration, ready: &'static str) -> Result<BenchProgram, Error> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        BenchProgram::start_within(limit, "the program", None, &mut command, ready)
+    }
+
+    /// Returns the error of a program that ends, or is killed, long before its sleep ends.
+    fn error_of<T>(result: impl FnOnce() -> Result<T, Error>) -> String {
+        let start = Instant::now();
+        let error = result().err().expect("an error").to_string();
+        assert!(start.elapsed() < LIMIT, "{error}");
+        error
+    }
+
+    #[test]
+    fn programs_report_after_their_signal() {
+        let script = "trap 'echo {}; exit' INT; echo ready >&2; while :; do sleep 0.01; done";
+        let program = start(script, LIMIT, "ready").expect("it is ready");
+        let report = program.stop(Signal::SIGINT).expect("a report");
+        assert_eq!(report, serde_json::json!({}));
+    }
+
+    #[test]
+    fn programs_that_are_never_ready_are_killed() {
+        let error = error_of(|| start("echo waiting >&2; exec sleep 60", SHORT, "ready"));
+        assert_eq!(error, "the program was not ready within 0.3 s: waiting");
+        let error = error_of(|| start("echo broken >&2; exit 1", LIMIT, "ready"));
+        assert!(error.ends_with("exit status: 1: broken"), "{error}");
+    }
+
+    #[test]
+    fn programs_that_ignore_their_signal_are_killed() {
+        let script = "trap '' INT; echo ready >&2; exec sleep 60";
+        let program = start(script, LIMIT, "ready").expect("it is ready");
+        let error = error_of(|| program.stop_within(SHORT, Signal::SIGINT));
+        assert!(error.contains("SIGKILL"), "{error}");
+    }
 }

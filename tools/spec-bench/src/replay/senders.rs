@@ -106,7 +106,7 @@ impl ReplaySender {
         kind: &str,
     ) -> Result<ReplayResult, Error> {
         let testbed = Testbed::bare()?;
-        let mut receiver = start_receiver(trace, testbed.path())?;
+        let receiver = start_receiver(trace, testbed.path())?;
         let mut command = self.command(trace, args, kind)?;
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::piped());
@@ -120,8 +120,7 @@ impl ReplaySender {
         let cpu_s = cpu_of_children() - before;
         let took_s = started.elapsed().as_secs_f64();
         std::thread::sleep(GRACE);
-        receiver.signal(Signal::SIGINT);
-        let received = receiver.finish()?;
+        let received = receiver.stop(Signal::SIGINT)?;
         if !status.success() {
             let (name, words) = (self.name(), String::from_utf8_lossy(&stderr));
             return Err(Error::Failed(format!("{name} failed, {status}: {words}")));
