@@ -233,6 +233,11 @@ fn reasons_name_the_limit() {
         let plan = planned(&links, &[(0..links.len() as u32).collect()], shards[0]);
         assert_eq!((plan.shards, plan.reason), (shards[1], reason));
     }
+    // There are no paths at all.
+    for links in [vec![link(1_000, 0); 4], Vec::new()] {
+        let plan = planned(&links, &[], 4);
+        assert_eq!((plan.shards, plan.reason.as_str()), (1, idle));
+    }
 }
 
 #[test]

@@ -248,6 +248,17 @@ fn stamps_are_read_at_intervals() {
         assert_eq!((stamps.early, stamps.earliest_us), (early, earliest));
         assert!(after > 0 || stamps.lateness_us.max == 0.0, "{stamps:?}");
     }
+    // The frames are late and leave in one step, but their stamps precede their releases.
+    let mut bench = Bench::new(Device {
+        stamped_after: Some(-300),
+        ..Device::default()
+    });
+    bench.egress.watch_sends(1);
+    bench.fill(1..=40);
+    bench.step_at(100);
+    let stamps = bench.finish().send_stamps.expect("stamps");
+    assert_eq!((stamps.count, stamps.early), (40, 40));
+    assert_eq!((stamps.lateness_us.max, stamps.earliest_us), (0.0, 0.3));
 }
 
 #[test]

@@ -95,6 +95,38 @@ fn only_frames_that_leave_together_stay_together() {
 }
 
 #[test]
+fn an_unfinished_checksum_is_finished_for_a_port_without_offloads() {
+    let (mut frame, mut offload) = super_packet(1);
+    offload.segments = None;
+    // The pseudo-header sum, as senders leave it.
+    let transport_len = (frame.len() - 34) as u32;
+    let sum = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
+    let folded = ((sum & 0xffff) + (sum >> 16)) as u16;
+    frame[50..52].copy_from_slice(&folded.to_be_bytes());
+    let mut piece = Vec::new();
+    let mut cutter = Cutter::new(1, &frame, offload, &mut piece);
+    assert_eq!(cutter.next_wire_len(), Some(frame.len() as u32));
+    assert_eq!(cutter.decided(Some(Nanos::ZERO)), None);
+    assert_eq!(cutter.next_wire_len(), None);
+    let run = cutter.last_run().expect("one run");
+    let unmade = cutter.cut(run, CutForm::Finished, |cut| {
+        assert_eq!((cut.offload, cut.wire_frames), (Offload::NONE, 1));
+        let words = cut.bytes[34..].chunks(2);
+        let total: u32 = words
+            .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]))
+            .sum();
+        let total = total + 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 + transport_len;
+        let once = (total & 0xffff) + (total >> 16);
+        assert_eq!(
+            (once & 0xffff) + (once >> 16),
+            0xffff,
+            "the checksum is right"
+        );
+    });
+    assert_eq!(unmade, 0);
+}
+
+#[test]
 fn frames_that_cannot_be_cut_are_counted() {
     let (mut frame, offload) = super_packet(5);
     // A fragment cannot be segmented.

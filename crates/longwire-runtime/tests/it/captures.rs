@@ -84,6 +84,43 @@ fn managed_fifo() -> Queue {
     Queue::Managed(Described::new("unlimited".to_owned(), fifo))
 }
 
+/// Returns timestamps relative to the first frame's.
+fn relative(frames: &[(u32, u64)]) -> Vec<(u32, u64)> {
+    let start = frames[0].1;
+    let from_start = |(number, stamp): &(u32, u64)| (*number, stamp - start);
+    frames.iter().map(from_start).collect()
+}
+
+#[test]
+fn a_managed_fifo_releases_frames_as_one_decided_at_arrival() {
+    let folder = Folder::new();
+    write_input(&folder.file("in.pcap"), 1_500, Nanos::from_micros(45));
+    let slow = |queue| LinkConfig {
+        rate: models::RATE.parse("100mbit").expect("a rate"),
+        queue: Some(queue),
+        ..delayed("exponential:mean=3ms,min=1ms")
+    };
+    let at_arrival = slow(Queue::TailDrop(QueueLimit::UNLIMITED));
+    let (_, expected) = run(&folder, at_arrival, RunConfig::default());
+    assert_eq!(expected.len(), 1_500);
+    // With several threads, a frame that is read late counts as having arrived late. With one
+    // thread, it does not.
+    for wait in [WaitMode::Adaptive, WaitMode::Block, WaitMode::Spin] {
+        let config = RunConfig {
+            placement: Placement::Together,
+            wait,
+            ..RunConfig::default()
+        };
+        let (report, frames) = run(&folder, slow(managed_fifo()), config);
+        let same = relative(&frames) == relative(&expected);
+        assert!(same, "{wait:?}: other releases");
+        let link = &report.links[0];
+        assert_eq!((link.traffic.packets_out, link.in_flight), (1_500, 0));
+        let queue = link.queue.unwrap_or_default();
+        assert!(queue.queue_packets_max > 3, "{}", queue.queue_packets_max);
+    }
+}
+
 /// Links serialise and record the original length, in whichever stage they decide.
 #[test]
 fn truncated_frames_count_their_original_length() {

@@ -4,7 +4,6 @@ use longwire_testbed::support::frames::{PLAIN4, ethernet, transport, udp4};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
-use longwire_capture::CaptureWriter;
 use longwire_engine::replay::Pace;
 use longwire_engine::{Nanos, PacketRate};
 use longwire_io::PortError;
@@ -265,20 +264,45 @@ fn disorder_is_kept_and_counted_and_short_records_are_left_out() {
     assert_eq!(feed.status().notes.len(), 2);
 }
 
+/// Appends a pcapng block. The length of `body` must be a multiple of four bytes.
+fn block(file: &mut Vec<u8>, kind: u32, body: &[&[u8]]) {
+    let body = body.concat();
+    let len = (body.len() as u32 + 12).to_le_bytes();
+    file.extend([&kind.to_le_bytes()[..], &len, &body, &len].concat());
+}
+
 #[test]
-fn an_interface_is_chosen_and_others_are_counted() {
+fn interfaces_are_chosen_and_others_are_counted() {
     let path = scratch("interfaces.pcapng");
-    let mut writer = CaptureWriter::create_for(&path, &["west", "east"]).unwrap();
-    for (micros, interface) in [(0, 0), (20, 1), (40, 1)] {
-        let stamp = Nanos::from_nanos(FIRST + micros * 1_000);
-        let written = writer.write_on(interface, stamp, &frame(interface, 60), 60);
-        written.unwrap();
-    }
-    writer.finish().unwrap();
-    assert_eq!(
-        frames_of(config(&[&path])),
-        [(0, 0, 0), (20, 1, 0), (40, 1, 0)]
+    let mut file = Vec::new();
+    block(
+        &mut file,
+        0x0a0d_0d0a,
+        &[&0x1a2b_3c4du32.to_le_bytes(), &[1, 0, 0, 0], &[0xff; 8]],
     );
+    // Two Ethernet interfaces, the second named east, and an IEEE 802.15.4 interface.
+    block(&mut file, 1, &[&[1, 0, 0, 0, 0, 0, 0, 0]]);
+    block(
+        &mut file,
+        1,
+        &[&[1, 0, 0, 0, 0, 0, 0, 0], &[2, 0, 4, 0], b"east", &[0; 4]],
+    );
+    block(&mut file, 1, &[&[195, 0, 0, 0, 0, 0, 0, 0]]);
+    for (micros, interface) in [(0u32, 0u32), (10, 2), (20, 1), (30, 2), (40, 1)] {
+        let data = frame(interface, 60);
+        let fields = [interface, 0, micros, 60, 60]
+            .map(u32::to_le_bytes)
+            .concat();
+        block(&mut file, 6, &[&fields, &data]);
+    }
+    std::fs::write(&path, &file).unwrap();
+    let mut all = open(config(&[&path]));
+    assert_eq!(drain_all(&mut all), [(0, 0, 0), (20, 1, 0), (40, 1, 0)]);
+    let counts = ["other_link_type", "other_interface"].map(|name| count(&all, name));
+    assert_eq!(counts, [2, 0]);
+    let notes = all.status().notes;
+    let skipped = "skipped 2 records: link type 195";
+    assert!(notes[0].starts_with(skipped), "{notes:?}");
     let of = |interface: &str| TraceConfig {
         interface: Some(interface.to_owned()),
         rounds: Some(2),
@@ -289,7 +313,7 @@ fn an_interface_is_chosen_and_others_are_counted() {
         // Rounds are one mean gap apart.
         let expected = [(0, 1, 0), (20, 1, 0), (40, 1, 0), (60, 1, 0)];
         assert_eq!(drain_all(&mut east), expected, "{chosen}");
-        assert_eq!(count(&east, "other_interface"), 2);
+        assert_eq!(count(&east, "other_interface"), 6);
     }
     let (_, error) = drain(&mut open(of("north")));
     let error = error.expect("no such interface").to_string();

@@ -57,10 +57,11 @@ impl Recorder for Keeper {
                 Event::Entered {
                     port,
                     arrival,
+                    wire_len,
                     bytes,
-                    ..
                 } => {
                     let bytes = batch.bytes[bytes.clone()].to_vec();
+                    assert_eq!(*wire_len as usize, bytes.len());
                     recorded.entered.push((*port, *arrival, bytes));
                 }
                 Event::Left { .. } => {}

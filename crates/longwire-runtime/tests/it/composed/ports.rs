@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use longwire_engine::Nanos;
+use longwire_io::Offload;
 use longwire_io::port::own::OwnRx;
 use longwire_io::port::{PortError, PushResult, ReceiveResult, RxFrame, TxFrame};
 
@@ -116,6 +117,7 @@ impl Sink {
     ) -> PushFn<impl FnMut(TxFrame<'_>) -> PushResult + Send + use<>> {
         let frames = Arc::clone(&self.0);
         let push = move |frame: TxFrame<'_>| {
+            assert!(takes_offload || frame.offload == Offload::NONE);
             let buffer = Buffer {
                 at: 0,
                 bytes: frame.bytes.to_vec(),

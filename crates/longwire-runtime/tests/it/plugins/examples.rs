@@ -110,14 +110,10 @@ fn the_plugin_of_the_page_does_what_the_page_says() {
     let chances = fates.iter().filter(|lost| !**lost).count() as u64 + bursts;
     let is_likely = bounds(chances, 0.01).contains(&bursts);
     assert!(is_likely, "{bursts} of {chances}");
-    for (parameters, said) in [
-        ("evry=100", "missing parameter every="),
-        (
-            "every=9,evry=100",
-            "unknown parameter 'evry'; parameters are every, length",
-        ),
-    ] {
-        let message = refusal("loss", &format!("plugin:file={file},{parameters}"));
-        assert!(message.contains(said), "{message}");
-    }
+    let refused = |parameters| refusal("loss", &format!("plugin:file={file},{parameters}"));
+    let message = refused("evry=100");
+    assert!(message.contains("missing parameter every="), "{message}");
+    let message = refused("every=9,evry=100");
+    let said = "unknown parameter 'evry'; parameters are every, length";
+    assert!(message.ends_with(said), "{message}");
 }

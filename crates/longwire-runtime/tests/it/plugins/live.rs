@@ -33,3 +33,27 @@ fn a_fault_ends_the_run_with_its_message() {
         }
     }
 }
+
+#[test]
+fn slots_count_from_the_links_beginning() {
+    // Slots count from the link's start, regardless of the clock: frames leave in the first 2 ms of
+    // each 10 ms.
+    let folder = Folder::new();
+    write_input(&folder.file("in.pcap"), 400, Nanos::from_micros(700));
+    let faults = Faults::new();
+    let line = "rate=plugin:tdm,rate=1gbit,period=10ms,slot=2ms queue=unlimited";
+    let link = parse(line, &faults).unwrap();
+    let config = RunConfig {
+        placement: Placement::Together,
+        faults,
+        ..RunConfig::default()
+    };
+    let (report, frames) = run(&folder, link, config);
+    assert_eq!(report.error, None);
+    assert_eq!(frames.len(), 400);
+    let bursts = frames
+        .windows(2)
+        .filter(|pair| pair[1].1 - pair[0].1 > 7_000_000);
+    // 280 ms contain 28 slots. Frames in a slot are at most one frame gap apart.
+    assert!((26..=28).contains(&bursts.count()));
+}
