@@ -37,6 +37,7 @@ cargo xtask TASK
       --seconds N      duration of each fuzz target and of the soak (5)
   CHECK…               the given checks, regardless of changes
 
+  busy RUNS            every test, RUNS times, with a busy loop per core; recorded likewise
   fuzz SECONDS         every fuzz target for SECONDS
   test [ARGS…]         every test, or those that ARGS of `cargo test` select
   install              the programs that `ci` runs, from Debian and crates.io
@@ -101,6 +102,10 @@ fn task(runner: &mut Runner, words: &[&str]) -> Result<(), String> {
         ["fuzz", seconds] => {
             runner.seconds = parse_seconds(seconds)?;
             fuzz::run_targets(runner);
+        }
+        ["busy", runs] => {
+            let wrong = |_| format!("'{runs}' is not a number of runs");
+            test::run_busy(runner, runs.parse().map_err(wrong)?);
         }
         names => tiers::run(runner, &checks::chosen(names, |_| true)?),
     }

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write;
 use std::fs;
+use std::hint;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ mod programs;
 use crate::leftovers;
 use crate::runner::Shortfall::Failed;
 use crate::runner::{Outcome, Runner, cargo, is_ci, locked, target_dir};
-use crate::tools;
+use crate::{tiers, tools};
 use pool::{Done, Ending};
 use programs::{Job, TestProgram};
 
@@ -40,6 +42,27 @@ fn workers() -> (usize, usize) {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let chosen = env::var(THREADS).ok().and_then(|text| text.parse().ok());
     (cores, chosen.unwrap_or(4 * cores))
+}
+
+/// Runs every test `rounds` times with one busy loop per core. Records the result.
+pub fn run_busy(runner: &mut Runner, rounds: u32) {
+    let start = runner.len();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..workers().0 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    hint::spin_loop();
+                }
+            });
+        }
+        for round in 1..=rounds {
+            println!("\n==== round {round} of {rounds}");
+            run_step(runner);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    tiers::record(runner, "busy", rounds, start);
 }
 
 /// Builds and runs every test.

@@ -52,12 +52,17 @@ pub fn full(runner: &mut Runner, checks: &[&Check], rest: bool) {
         }
         let start = runner.len();
         (check.run)(runner);
-        let (result, time) = runner.summary(start);
-        if let Err(error) = append(name, runner.seconds, &result, time) {
-            runner.step("record", || Err(Failed(error)));
-        }
+        record(runner, name, runner.seconds, start);
     }
     runner.step("nothing left behind", || leftovers::compare(&before));
+}
+
+/// Records the steps from `start` on as one check. `of` is the number of seconds or runs.
+pub fn record(runner: &mut Runner, name: &str, of: u32, start: usize) {
+    let (result, time) = runner.summary(start);
+    if let Err(error) = append(name, of, &result, time) {
+        runner.step("record", || Err(Failed(error)));
+    }
 }
 
 /// The document with the record.
@@ -66,11 +71,10 @@ pub const RECORD: &str = "docs/long-runs.md";
 /// Result of a check in which every step passed.
 pub const PASSED: &str = "ok";
 
-/// Appends the result of a check at the checked-out commit. `seconds` is the duration of each fuzz
-/// target and of the soak.
-pub fn append(check: &str, seconds: u32, result: &str, time: Duration) -> Result<(), String> {
+/// Appends the result of a check at the checked-out commit.
+fn append(check: &str, of: u32, result: &str, time: Duration) -> Result<(), String> {
     let date = output("date", &["-u", "+%F %H:%M"]).unwrap_or_default();
-    let row = row(&date, &head(), check, seconds, result, time);
+    let row = row(&date, &head(), check, of, result, time);
     let file = OpenOptions::new().append(true).open(root().join(RECORD));
     let written = file.and_then(|mut file| file.write_all(row.as_bytes()));
     written.map_err(|error| format!("cannot write {RECORD}: {error}"))
