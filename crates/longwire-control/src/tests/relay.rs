@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{socket, unix};
 use crate::api::WORK_MAX;
 use crate::bind;
+use crate::server::CONNECTIONS_MAX;
 use longwire_client::node::{
     AttachmentSpec, AttachmentView, Detached, NetworkEnded, NetworkSpec, NetworkView,
 };
@@ -117,9 +118,12 @@ fn relayed_requests_take_permits() {
     all_here.recv().expect("they are passed on");
     let refused = head(&mut ask(), Duration::from_secs(30));
     assert_eq!(refused.as_deref(), Ok("HTTP/1.1 503"));
-    // Far more connections than the limit, so idle ones are evicted.
-    let idle = (0..400).map(|_| UnixStream::connect(&path).expect("a connection"));
-    let idle: Vec<UnixStream> = idle.collect();
+    // More connections than the limit, so idle ones are evicted. All of them, with those of the
+    // server, need fewer than 1,024 files, a common limit.
+    let idle = 0..CONNECTIONS_MAX - WORK_MAX + 64;
+    let idle: Vec<UnixStream> = idle
+        .map(|_| UnixStream::connect(&path).expect("a connection"))
+        .collect();
     let refused = head(&mut ask(), Duration::from_secs(30));
     assert_eq!(refused.as_deref(), Ok("HTTP/1.1 503"));
     drop(idle);

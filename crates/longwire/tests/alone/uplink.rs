@@ -40,7 +40,7 @@ fn tables() -> Vec<String> {
 
 /// Returns root and a host, if `--uplink` is possible here.
 fn root_at_a_host() -> Option<(User, [NetNamespace; 2])> {
-    let root = User::all().into_iter().find(User::is_root)?;
+    let root = User::with(["ping"]).into_iter().find(User::is_root)?;
     Some((root, host_with_outside()?))
 }
 

@@ -201,7 +201,7 @@ fn options_of_a_run_compose() {
 
 #[test]
 fn options_of_exec_compose() {
-    if User::all().is_empty() {
+    if User::with(["ping"]).is_empty() {
         return;
     }
     assert_composed(OF_EXEC, |words| {

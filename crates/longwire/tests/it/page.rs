@@ -137,7 +137,7 @@ fn unusable_page_inputs_are_refused() {
 /// Compares the page's numbers with each other and with the traffic.
 #[test]
 fn a_run_writes_its_page_and_nothing_else() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         let line = "$LONGWIRE exec -q --delay 5ms --rate 10mbit --report 'a b.html' \
                     -- ping -q -c 40 -i 0.01 far; ls -A";
         let ended = user.shell(line).well();
@@ -161,7 +161,7 @@ fn a_run_writes_its_page_and_nothing_else() {
 
 #[test]
 fn a_changed_network_marks_its_changes() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         let scenario = "[[at]]\ntime = \"1.2s\"\nset = { \"link.up\" = { rate = \"1mbit\" } }\n";
         write(user.dir.file("s.toml"), scenario);
         let options = "-q --rate 10mbit --scenario s.toml --report n.html";
@@ -187,7 +187,7 @@ fn a_changed_network_marks_its_changes() {
 /// After SIGKILL, the user's directory and the temporary directory are unchanged.
 #[test]
 fn a_killed_run_leaves_no_file() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         let before = names(user.dir.path());
         let temporary = Folder::new();
         set_mode(temporary.path(), 0o1777);

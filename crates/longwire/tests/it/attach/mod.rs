@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use longwire_client::{Address, Client};
 use longwire_io::net::{NetNamespace, addr_add, link_stats, link_up, veth};
-use longwire_testbed::support::{Folder, skip, within};
+use longwire_testbed::support::{Folder, have, skip, within};
 use longwire_testbed::{Plan, Side, direct_networks};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -119,9 +119,9 @@ struct Joined {
 }
 
 impl Joined {
-    /// Returns `None` if the user may not attach programs.
+    /// Returns `None` if the user may not attach programs, or `ping` is not installed.
     fn new() -> Option<Joined> {
-        if !may_attach() {
+        if !may_attach() || !have("ping") {
             return None;
         }
         let [near, far] = direct_networks().expect("root makes networks");

@@ -11,7 +11,7 @@ use longwire_io::bpf::tcx::{self, Hook, Position, run_count};
 use longwire_io::bpf::{Link, ProgramKind, enable_stats, load_program};
 use longwire_io::net::link::{link_index, link_stats};
 use longwire_io::net::{NetNamespace, veth};
-use longwire_testbed::support::within;
+use longwire_testbed::support::{have, within};
 
 use super::{DEVICE, Joined, name_of, set_up};
 use crate::common::count;
@@ -182,7 +182,7 @@ fn a_pod_behind_redirects_of_the_host_has_the_delay_that_is_asked_for() {
     /// `bpf_redirect_neigh` and `bpf_redirect_peer`.
     const REDIRECT_NEIGH: i32 = 152;
     const REDIRECT_PEER: i32 = 155;
-    if !super::may_attach() {
+    if !super::may_attach() || !have("ping") {
         return;
     }
     let [pod, host, far] = [(); 3].map(|()| NetNamespace::new().expect("a namespace"));

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use longwire_io::net::{NetNamespace, addr_add, link_names, link_up};
-use longwire_testbed::support::{Folder, Stations, device, namespace, wire, within};
+use longwire_testbed::support::{Folder, Stations, device, have, namespace, wire, within};
 use serde_json::Value;
 
 use super::program::{Ran, RunningProgram, change, eventually, ping, run_in, start_in};
@@ -114,8 +114,11 @@ pub fn address(station: usize) -> Ipv4Addr {
 }
 
 impl Site {
-    /// Returns stations with addresses in one subnet.
+    /// Returns stations with addresses in one subnet, for tests with `ping`.
     pub fn new(count: usize) -> Option<Site> {
+        if !have("ping") {
+            return None;
+        }
         let site = Site::without_addresses(count)?;
         for (number, station) in site.stations.iter().enumerate() {
             within(station, || {

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use longwire_testbed::support::{Folder, skip, words};
+use longwire_testbed::support::{Folder, have, skip, words};
 use serde_json::Value;
 
 use super::program::{Ran, eventually};
@@ -28,6 +28,14 @@ impl User {
         let ordinary = root.then(|| User::new(Some(ORDINARY)));
         let users = [Some(own), ordinary].into_iter().flatten();
         users.filter(User::may_exec).collect()
+    }
+
+    /// Like [`User::all`], but empty if one of these programs is not installed.
+    pub fn with<const N: usize>(programs: [&str; N]) -> Vec<User> {
+        if !programs.into_iter().all(have) {
+            return Vec::new();
+        }
+        User::all()
     }
 
     pub fn is_root(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{count, have, list, named};
+use crate::common::{count, list, named};
 use crate::exec::User;
 
 /// Script that waits until `eth0` has lost its carrier `$1` times and regained it, and until the
@@ -70,7 +70,7 @@ fn an_end_loses_its_carrier_while_the_direction_toward_it_is_down() {
 
 #[test]
 fn frames_in_transit_arrive_before_the_carrier_is_lost() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         scenario(&user, &[("1500ms", "off = \"link.up\"")]);
         // Print the kernel's count of received frames at the carrier loss, and again a second
         // later.
@@ -92,7 +92,7 @@ fn frames_in_transit_arrive_before_the_carrier_is_lost() {
 
 #[test]
 fn both_families_answer_as_soon_as_the_carrier_is_back() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         scenario(&user, &[("1s", "off = \"link\""), ("2s", "on = \"link\"")]);
         let line = "until [ $(cat /sys/class/net/eth0/carrier) = 0 ]; do sleep 0.01; done; \
                     until [ $(cat /sys/class/net/eth0/operstate) = up ]; do sleep 0.01; done; \
@@ -106,10 +106,7 @@ fn both_families_answer_as_soon_as_the_carrier_is_back() {
 
 #[test]
 fn a_connection_survives_an_outage() {
-    if !have("iperf3") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["iperf3"]) {
         scenario(&user, &[("1s", "off = \"link\""), ("2s", "on = \"link\"")]);
         let line = "$LONGWIRE exec --rate 10mbit --delay 10ms --carrier --scenario s.toml \
                     --report r.json --peer 'iperf3 -s -1' -- iperf3 -J -t 6 -c far";
@@ -123,10 +120,7 @@ fn a_connection_survives_an_outage() {
 /// Events are 20 ms apart; a thread that stalls for longer misses losses.
 #[test]
 fn a_link_that_flaps_stays_sound() {
-    if !have("iperf3") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["iperf3", "ping"]) {
         let again = |action: &str| format!("every = \"40ms\"\ntimes = 100\n{action}");
         let (off, on) = (again("off = \"link\""), again("on = \"link\""));
         scenario(&user, &[("1s", &off), ("1020ms", &on)]);

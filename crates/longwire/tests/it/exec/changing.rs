@@ -19,7 +19,7 @@ pub(super) fn times(text: &str) -> Vec<f64> {
 /// Checks decisions in the log, because a busy machine delays replies.
 #[test]
 fn a_command_controls_its_own_link() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         let line = "ping -c 5 -i 0.2 far; $LONGWIRE ctl --control x.sock set link delay=100ms >&2; \
                     ping -c 1 far";
         let options = "--delay 20ms --control x.sock --json --log x.csv";
@@ -85,7 +85,7 @@ const NETWORK: &str = "[ports]\nfar = \"packet:eth7\"\nnear = \"packet:eth8\"\n\
 
 #[test]
 fn a_file_with_two_ends_is_a_link() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         user.write("n.toml", NETWORK);
         let line = "ping -4 -c 1 far; ping -6 -c 1 far; echo $LONGWIRE_FAR";
         let ended = user

@@ -13,7 +13,7 @@ const NETWORK: &str = "[ports]\nhome1 = \"packet:eth7\"\nhome2 = \"packet:eth8\"
 
 #[test]
 fn a_file_with_three_ports_has_a_host_at_each() {
-    for user in User::all() {
+    for user in User::with(["ping"]) {
         user.write("n.toml", NETWORK);
         // With a deadline, ping waits for two replies, even if they are late.
         let line = "ping -4 -c 2 -w 60 -i 0.1 server; ping -c 1 home2; \

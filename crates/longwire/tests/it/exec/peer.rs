@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::common::count;
 use crate::common::program::Ran;
-use crate::common::{count, have};
 use crate::exec::User;
 
 /// A command that exits once the peer has created the file `up`.
@@ -67,10 +67,7 @@ fn a_peer_that_is_stopped_causes_no_alarm() {
 
 #[test]
 fn results_of_iperf3_are_json() {
-    if !have("iperf3") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["iperf3"]) {
         let iperf3 = "--peer 'iperf3 -s' -- iperf3 -J -t 1 -c far";
         let ended = user.exec(format!("--rate 50mbit {iperf3}")).well();
         assert!(count(&ended.json()["end"]["sum_received"]["bytes"]) > 0);
@@ -111,10 +108,7 @@ fn schedules_begin_with_the_command() {
 
 #[test]
 fn a_longer_wait_is_enough_for_a_slow_peer() {
-    if !have("python3") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["python3"]) {
         let peer = "sleep 3; exec python3 -c 'import socket,time\n\
                     s=socket.socket()\ns.bind((\"\",7))\ns.listen()\nopen(\"up\",\"w\")\n\
                     time.sleep(60)'";

@@ -51,10 +51,7 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
 /// Sends super-packets whose segments exceed the MTU.
 #[test]
 fn tcp_finds_the_mtu_of_its_path() {
-    if !have("python3") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["python3"]) {
         for placement in ["together", "per-stage"] {
             let link = format!("--mtu 1300 --router hop --delay 2ms --placement {placement}");
             let found = learnt(&user, &link, "tcp");
@@ -71,10 +68,7 @@ fn tcp_finds_the_mtu_of_its_path() {
 
 #[test]
 fn a_router_that_sends_no_errors_is_a_black_hole() {
-    if !have("python3") {
-        return;
-    }
-    for user in User::all().into_iter().take(1) {
+    for user in User::with(["python3"]).into_iter().take(1) {
         let found = learnt(&user, "--mtu 1300 --router hop:limit=0", "hops 1, mtu");
         assert_eq!(
             found,

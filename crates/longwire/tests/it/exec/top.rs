@@ -53,10 +53,7 @@ impl Drop for Terminal<'_> {
 
 #[test]
 fn a_run_is_shown_and_changed_by_keys() {
-    if !have("tmux") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["tmux", "ping"]) {
         let pings = "ping -q -i 0.05 far";
         let line = format!("-q --delay 20ms --control t.sock -- {pings}");
         let run = RunningProgram::spawn(&mut user.exec_piped(line));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::common::program::{RunningProgram, wait_for};
-use crate::common::{count, have, list};
+use crate::common::{count, list};
 use crate::exec::User;
 
 /// A run with a view, whose command ends once the file `end` exists.
@@ -89,10 +89,7 @@ fn column<'a>(columns: &'a Value, name: &str) -> impl Iterator<Item = f64> + 'a 
 /// (a log disables lanes), and a flow queue.
 #[test]
 fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
-    if !have("curl") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["curl", "ping"]) {
         for more in [
             "",
             "--log run.csv",
@@ -124,10 +121,7 @@ fn delays_are_those_of_the_models_on_every_path_of_a_frame() {
 
 #[test]
 fn losses_have_their_reason() {
-    if !have("curl") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["curl", "ping"]) {
         let (history, flows) = recorded(&user, "--loss 100%", "/drops_per_s/loss");
         assert_eq!(flows["packets"], 0, "{flows}");
         assert_eq!(column(&history, "delay_p50_us").count(), 0, "{history}");
@@ -136,10 +130,7 @@ fn losses_have_their_reason() {
 
 #[test]
 fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
-    if !have("curl") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["curl", "ping"]) {
         let options = "--rate steps:at=0s/1mbit;1h/2mbit";
         let (history, _) = recorded(&user, options, "/packets_out_per_s");
         let rates: Vec<f64> = column(&history, "rate_bits_per_s").collect();
@@ -152,10 +143,7 @@ fn the_rate_in_force_of_a_schedule_is_that_of_the_frames_served() {
 /// The scenario changes the rate at 1.234 s, in the middle of a history period.
 #[test]
 fn the_rate_in_force_is_that_of_the_sample() {
-    if !have("curl") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["curl"]) {
         let scenario = "[[at]]\ntime = \"1234ms\"\nset = { link = { rate = \"3mbit\" } }\n";
         user.write("s.toml", scenario);
         let viewed = Viewed::start(&user, "--rate 1mbit --scenario s.toml", "true");

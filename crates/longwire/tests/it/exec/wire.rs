@@ -39,10 +39,7 @@ fn carries_pings_only(user: &User, port: &str) {
 
 #[test]
 fn only_the_users_frames_cross() {
-    if !have("tshark") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["tshark", "ping"]) {
         carries_pings_only(&user, "packet");
         // An XDP program needs privileges in the initial user namespace.
         if user.is_root() {
@@ -59,10 +56,7 @@ fn nothing_times_out_before_a_long_queue() {
                 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
                 for i in range(250): s.sendto(bytes(1000), (os.environ[\"LONGWIRE_FAR\"], 9))'; \
                 sleep 6";
-    if !have("python3") {
-        return;
-    }
-    for user in User::all() {
+    for user in User::with(["python3"]) {
         user.write("send.sh", send);
         user.exec("--rate 400kbit --queue 1000p --log r.csv -- sh send.sh")
             .well();
