@@ -37,7 +37,7 @@ cargo xtask TASK
       --seconds N      duration of each fuzz target and of the soak (5)
   CHECK…               the given checks, regardless of changes
 
-  busy RUNS            every test, RUNS times, with a busy loop per core; recorded likewise
+  busy RUNS            tests that read a clock, RUNS times, with a busy loop per core; recorded too
   fuzz SECONDS         every fuzz target for SECONDS
   test [ARGS…]         every test, or those that ARGS of `cargo test` select
   install              the programs that `ci` runs, from Debian and crates.io

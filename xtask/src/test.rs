@@ -22,7 +22,7 @@ use crate::runner::Shortfall::Failed;
 use crate::runner::{Outcome, Runner, cargo, is_ci, locked, target_dir};
 use crate::{tiers, tools};
 use pool::{Done, Ending};
-use programs::{Job, TestProgram};
+use programs::{Group, Job, TestProgram};
 
 /// Environment variable with the file to which skipped tests append the reasons.
 const SKIPPED: &str = "LONGWIRE_SKIPPED";
@@ -44,7 +44,7 @@ fn workers() -> (usize, usize) {
     (cores, chosen.unwrap_or(4 * cores))
 }
 
-/// Runs every test `rounds` times with one busy loop per core. Records the result.
+/// Runs the tests that read a clock `rounds` times with one busy loop per core. Records the result.
 pub fn run_busy(runner: &mut Runner, rounds: u32) {
     let start = runner.len();
     let is_over = AtomicBool::new(false);
@@ -58,7 +58,7 @@ pub fn run_busy(runner: &mut Runner, rounds: u32) {
         }
         for round in 1..=rounds {
             println!("\n==== round {round} of {rounds}");
-            run_step(runner);
+            run(runner, |job| job.group != Group::Timeless);
         }
         is_over.store(true, Ordering::Relaxed);
     });
@@ -67,12 +67,18 @@ pub fn run_busy(runner: &mut Runner, rounds: u32) {
 
 /// Builds and runs every test.
 pub fn run_step(runner: &mut Runner) {
+    run(runner, |_| true);
+}
+
+/// Builds all tests, and runs the chosen ones.
+fn run(runner: &mut Runner, is_chosen: fn(&Job) -> bool) {
     let mut jobs = Vec::new();
     runner.step("tests: build", || {
         let built = build().map_err(|error| Failed(error.to_string()))?;
         jobs = built.ok_or_else(|| Failed("they do not build".to_owned()))?;
         Ok(())
     });
+    jobs.retain(is_chosen);
     if !jobs.is_empty() {
         runner.step("tests", || run_all(jobs));
     }
