@@ -11,7 +11,8 @@ fn state(rate: u64, time: Nanos) -> ChainState {
     ChainState { rate, time }
 }
 
-/// Returns visited states with their holding times, for a chain observed at each change.
+/// Returns the rate and holding time, in nanoseconds, of the next `count` states of a chain that is
+/// observed at each change.
 fn visits(chain: &mut Chain, stream: &mut Stream, count: usize) -> Vec<(u64, u64)> {
     let mut since = 0;
     let mut visits = Vec::with_capacity(count);

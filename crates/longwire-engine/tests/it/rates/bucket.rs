@@ -43,7 +43,8 @@ impl Bucket {
         (*free / (rate * peak)) as u64
     }
 
-    /// Continuous tokens: at r bit/s, each nanosecond adds r billionths of a bit.
+    /// Returns departures if tokens are added continuously: at r bit/s, r billionths of a bit per
+    /// nanosecond.
     fn continuous(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = i128::from(self.rate);
         let (mut now, mut tokens) = (0i128, self.burst_tokens());
@@ -64,7 +65,7 @@ impl Bucket {
         departures.collect()
     }
 
-    /// Tokens added at ticks.
+    /// Returns departures if tokens are added at ticks.
     fn ticking(&self, frames: &[(u64, u32)]) -> Vec<u64> {
         let rate = i128::from(self.rate);
         let (mut tick, mut tokens) = (0u64, self.burst_tokens());
