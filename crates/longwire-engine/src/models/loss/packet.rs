@@ -101,7 +101,7 @@ impl LossModel for PacketLoss {
 
 pub(super) const BIT_ERROR: Entry<PlacedLoss> = Entry::new(
     "ber",
-    "drops frames with a bit error: probability 1 - (1 - ber)^bits",
+    "drops frames with a bit error: probability 1 - (1 - rate)^bits",
     &[
         Param::new("rate", Unit::Ratio).help("bit error rate, a ratio such as 1e-6"),
         PLACE,
