@@ -127,8 +127,8 @@ fn make_pair(name: &str, index: u32, hub: &NetNamespace) -> Result<u32, AttachEr
     Ok(link::link_index(name)?)
 }
 
-/// Opens a device's port. Frames that the kernel drops behind the device count as losses of the
-/// port.
+/// Opens a device's port. Its losses include frames that the kernel drops on delivery to the
+/// interface.
 pub(super) fn open(
     device: &str,
     options: &OpenOptions,

@@ -30,9 +30,9 @@ use sender::TX_FRAMES;
 pub use sender::XdpTx;
 use socket::{Queue, SocketFailure, Umem};
 
-/// Default memory for received frames, in bytes.
+/// Default total size of the receive buffers, in bytes.
 const RING_BYTES: usize = 4 * 1024 * 1024;
-/// Minimum and maximum number of received frames per queue.
+/// Minimum and maximum number of receive buffers per queue.
 const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
 
 /// Resources shared by both halves.
@@ -159,7 +159,7 @@ struct Plan<'a> {
     port: &'a str,
     interface: &'a Interface,
     queues: u32,
-    /// Received frames per queue.
+    /// Receive buffers per queue.
     rx_frames: usize,
     chunk: usize,
 }
