@@ -74,7 +74,7 @@ impl Numbered {
         links.map(|link| Arc::clone(&link.options)).collect()
     }
 
-    /// Assigns numbers to a topology.
+    /// Numbers the links, paths and rules of a topology.
     pub fn new(topology: Topology) -> Numbered {
         let all = Added {
             links: 0..topology.links.len(),
