@@ -47,11 +47,11 @@ pub struct Rfc2544 {
     pub tests: Vec<Rfc2544Test>,
     /// Duration of a trial.
     pub trial: Nanos,
-    /// Resolution of the rate search, in parts per million.
+    /// Resolution of the rate search, in parts per million of `rate`.
     pub resolution: u32,
     /// Loss ratio that counts as no loss.
     pub acceptable_loss: f64,
-    /// Throughput required to pass, in parts per million.
+    /// Throughput required to pass, in parts per million of `rate`.
     pub min_throughput: u32,
     /// Number of searches for the longest burst.
     pub bursts: u32,
