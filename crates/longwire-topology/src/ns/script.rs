@@ -8,8 +8,8 @@ use longwire_engine::{BitRate, Nanos};
 use super::network::{Edge, EdgeOptions, Network, Vertex};
 use super::tcl::{ScriptCommand, ScriptError, Word, commands};
 
-/// Maximum number of commands, including those in loops.
-const COMMANDS_MAX: u64 = 1_000_000;
+/// Maximum number of commands and loop iterations.
+const STEPS_MAX: u64 = 1_000_000;
 
 /// Commands that do not affect the network.
 const IGNORED: [&str; 12] = [
@@ -44,8 +44,8 @@ pub struct Script {
     pub network: Network,
     values: HashMap<String, String>,
     simulator: Option<String>,
-    /// Number of commands run so far.
-    run: u64,
+    /// Number of commands and loop iterations run so far.
+    steps: u64,
     /// Line of the current command.
     line: usize,
 }
@@ -57,12 +57,20 @@ impl Script {
     /// If a command is unsupported; the error includes the command's line.
     pub fn run(&mut self, text: &str, line: usize) -> Result<(), ScriptError> {
         for command in commands(text, line)? {
-            self.run += 1;
             self.line = command.line;
-            if self.run > COMMANDS_MAX {
-                return self.refuse(format!("the script runs more than {COMMANDS_MAX} commands"));
-            }
+            self.count_step()?;
             self.command(&command)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a command or a loop iteration.
+    fn count_step(&mut self) -> Result<(), ScriptError> {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            let reason =
+                format!("the script runs more than {STEPS_MAX} commands and loop iterations");
+            return self.refuse(reason);
         }
         Ok(())
     }
@@ -408,12 +416,9 @@ impl Script {
     }
 
     fn condition(&mut self, test: &str, line: usize) -> Result<bool, ScriptError> {
-        // Count iterations of an empty loop too.
-        self.run += 1;
         self.line = line;
-        if self.run > COMMANDS_MAX {
-            return self.refuse(format!("the loop runs more than {COMMANDS_MAX} times"));
-        }
+        // Count iterations of an empty loop too.
+        self.count_step()?;
         let filled = self.substitute(test)?;
         let words: Vec<&str> = filled.split_whitespace().collect();
         if let [a, sign, b] = words.as_slice()
