@@ -165,7 +165,7 @@ fn fidelity(shown: &Snapshot) -> Line<'_> {
     Line::from(vec![
         Span::styled(word, colour(shade).bold()),
         Span::raw(format!(
-            "  late by p50 {}, p99 {}, max {}  artifacts {}",
+            "  lateness p50 {}, p99 {}, max {}  artifacts {}",
             micros(lateness.p50),
             micros(lateness.p99),
             micros(lateness.max),
