@@ -130,7 +130,7 @@ pub struct MultiplexRow {
 impl Measurement for MultiplexArgs {
     type Found = Vec<MultiplexRow>;
 
-    const ABOUT: &'static str = "Errors of the rates of concurrent links that are never idle, in real time.\nAt 128 kbit/s, LinkEM kept 1,320 links within 2 % (90 % of ideal), dummynet 500 (34 %);\nfrom 512 kbit/s on, its ports limited LinkEM. CPU: percent of a core; own: senders and receivers in memory.";
+    const ABOUT: &'static str = "Rate errors of concurrent saturated links, in real time.\nAt 128 kbit/s, LinkEM kept 1,320 links within 2 % (90 % of ideal), dummynet 500 (34 %);\nfrom 512 kbit/s on, its ports limited LinkEM. CPU: percent of a core; own: senders and receivers in memory.";
 
     fn quick(&self) -> MultiplexArgs {
         MultiplexArgs {
