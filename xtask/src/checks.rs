@@ -31,7 +31,7 @@ pub const CHECKS: &[Check] = &[
     commit("deny", "licences and sources of dependencies", ci::deny),
     commit(
         "page-check",
-        "the page: types, lint, tests, up to date",
+        "the live view's page: types, lint, tests, committed build",
         page::check,
     ),
     commit("clippy", "clippy on every target", ci::clippy_workspace),
@@ -73,7 +73,7 @@ pub const CHECKS: &[Check] = &[
             "crates/longwire-control",
             "xtask/src/page.rs",
         ]),
-        help: "the page in a browser, against real runs",
+        help: "the live view's page in a browser, against real runs",
         run: page::in_browser,
     },
     Check {
