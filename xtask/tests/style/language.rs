@@ -9,7 +9,7 @@ use syn::visit::{self, Visit};
 use crate::source::{SourceFile, Violation, visited};
 
 /// Phrases to avoid in comments, in lower case, with replacements and reasons where helpful. A
-/// space matches any white space.
+/// space also matches a line break.
 const PHRASES: [(&str, &str); 29] = [
     ("whoever", "name the caller, the user or the thread"),
     ("nobody", "name what is missing: \"no thread\", \"unused\""),

@@ -91,7 +91,7 @@ pub fn files() -> Vec<SourceFile> {
     files.collect()
 }
 
-/// Checks files of any kind.
+/// Checks a file's size.
 pub fn check_bytes(file: &SourceFile) -> Vec<Violation> {
     if file.bytes.len() <= FILE_BYTES_MAX {
         return Vec::new();
