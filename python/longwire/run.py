@@ -154,8 +154,8 @@ class Run:
         """Applies a change like ``longwire ctl apply``.
 
         The arguments are the fields of the change: ``set``, ``on``, ``off``, ``pause``, ``move``,
-        ``add`` and ``remove``. ``at`` schedules the change at a time since the start of the run;
-        ``in_``, the field ``in``, at a time from now.
+        ``add`` and ``remove``. ``at`` schedules the change relative to the start of the run,
+        ``in_`` (the field ``in``) relative to now.
 
         :raises RefusedError: if the change is invalid; nothing is changed.
         """
