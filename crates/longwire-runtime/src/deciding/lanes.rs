@@ -362,7 +362,7 @@ impl Core {
     }
 
     /// Borrows the parts of a lane. Notes arrivals that move by more than `tolerance`.
-    fn turn(&mut self, line: usize, tolerance: Nanos) -> Option<LaneTurn<'_>> {
+    fn turn(&mut self, line: usize, tolerance: Nanos) -> Option<InPlaceLane<'_>> {
         let id = self.lanes.open.get(line)?.link;
         let CoreState {
             frames,
@@ -378,7 +378,7 @@ impl Core {
         };
         let port = PortIndex(line as u16);
         let (line, in_place) = frames.line_in_place(line);
-        Some(LaneTurn {
+        Some(InPlaceLane {
             link: self.shards.first.network.detached(id)?,
             line,
             in_place,
@@ -423,7 +423,7 @@ impl Core {
 /// A lane's parts, borrowed to decide frames on its line and, on the receiving thread,
 /// arriving frames. Arriving frames are decided before they are copied to the line, so a
 /// dropped frame is never copied.
-pub(crate) struct LaneTurn<'a> {
+pub(crate) struct InPlaceLane<'a> {
     link: SequentialLink<'a>,
     line: &'a mut DelayLineReader,
     /// Number of frames queued or decided in place.
@@ -445,7 +445,7 @@ pub(crate) struct LaneTurn<'a> {
     moved: Vec<MovedFrame>,
 }
 
-impl LaneTurn<'_> {
+impl InPlaceLane<'_> {
     /// Offers the next frame on the line to the link if it arrived by `until`. Returns
     /// whether there was one.
     #[inline]
@@ -631,7 +631,7 @@ impl Core {
         &mut self,
         line: usize,
         tolerance: Nanos,
-    ) -> Option<LaneTurn<'_>> {
+    ) -> Option<InPlaceLane<'_>> {
         let lane = *self.lanes.open.get(line)?;
         // Arrivals at all ports must be recorded in order, not port by port.
         let in_place = lane.in_place && !self.records_frames();

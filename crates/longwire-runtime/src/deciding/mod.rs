@@ -46,7 +46,7 @@ pub use flows::FlowCount;
 pub use frames::OutputFrame;
 pub(crate) use frames::{Frame, Frames};
 pub use handle::NetworkHandle;
-pub(crate) use lanes::LaneTurn;
+pub(crate) use lanes::InPlaceLane;
 pub use live::NetworkParts;
 pub use orders::{Operation, Order, Query, Task};
 pub(crate) use recorder::{EventRecorder, LinkAccount};

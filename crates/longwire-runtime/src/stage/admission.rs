@@ -13,7 +13,7 @@ use super::addresses::PortAddresses;
 use super::lane::{LaneFrames, LaneParts, RunLane};
 use super::segments::{CutForm, Cutter, Run, TrainNumbers};
 use crate::counters::{Artifact, BurstCounts, LinkShared};
-use crate::deciding::LaneTurn;
+use crate::deciding::InPlaceLane;
 
 /// Offers arriving frames to the link and puts delivered frames on the delay line.
 pub(crate) struct Admission {
@@ -452,7 +452,7 @@ const RECORD_EXTRA: usize = 48;
 impl Admission {
     /// Admits a buffer for a stage without a link. `lane` decides its frames if possible.
     #[inline]
-    pub fn admit_by(&mut self, frame: RxFrame<'_>, lane: &mut LaneTurn<'_>) {
+    pub fn admit_by(&mut self, frame: RxFrame<'_>, lane: &mut InPlaceLane<'_>) {
         if !self.undecided || !lane.admits(frame.arrival) || !self.leaves_as_it_is(&frame) {
             lane.close();
             return self.admit(frame);
@@ -494,7 +494,7 @@ impl Admission {
 
     /// Offers a super-packet's wire frames. Decided frames that leave together become one record. A
     /// queued frame becomes a separate record, because its release is unknown.
-    fn admit_train_by(&mut self, frame: &RxFrame<'_>, lane: &mut LaneTurn<'_>) {
+    fn admit_train_by(&mut self, frame: &RxFrame<'_>, lane: &mut InPlaceLane<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
@@ -540,7 +540,7 @@ impl Admission {
         &mut self,
         cutter: &mut Cutter<'_>,
         run: Run,
-        lane: &mut LaneTurn<'_>,
+        lane: &mut InPlaceLane<'_>,
         decided: bool,
     ) {
         self.unmade += self.entry.keep_run(cutter, run, CutForm::Trains);

@@ -8,7 +8,7 @@ use super::admission::{Admission, AdmissionParts};
 use super::{BURST, Step};
 use crate::clock::Clock;
 use crate::counters::Artifact;
-use crate::deciding::LaneTurn;
+use crate::deciding::InPlaceLane;
 use crate::port_loss::OnPortLoss;
 
 /// Returns whether the output port can send from the input port's memory.
@@ -80,7 +80,7 @@ impl<R: RxPort> Ingress<R> {
     }
 
     /// Processes one burst for a stage without a link, on the thread of the link's stage.
-    pub(crate) fn step_by(&mut self, lane: &mut LaneTurn<'_>) -> Result<Step, PortError> {
+    pub(crate) fn step_by(&mut self, lane: &mut InPlaceLane<'_>) -> Result<Step, PortError> {
         self.step_with(|admission, frame| admission.admit_by(frame, lane))
     }
 
