@@ -18,8 +18,8 @@
 //! decisions and the time of its next call. It reads no clock, does no I/O, starts no threads and
 //! logs nothing, so a live run can be recomputed offline to the nanosecond.
 //!
-//! Start reading at [`link::Link::offer`], which shows every step a frame takes through a link. A
-//! [`Lane`] is a link with its queued frames; a [`Network`] joins lanes into paths.
+//! Start reading at `decide_with_all` in `link.rs`, which shows every step of a frame through a
+//! link. A [`Lane`] is a link with its queued frames; a [`Network`] joins lanes into paths.
 #![no_std]
 #![forbid(unsafe_code)]
 

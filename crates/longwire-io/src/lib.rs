@@ -1,5 +1,5 @@
-//! Input and output: ports, arena and delay line. Nearly all unsafe code of Longwire is
-//! here.
+//! Input and output: ports, arena and delay line. Nearly all unsafe code of Longwire is here and in
+//! the runtime's plugin host.
 //!
 //! ```
 //! use longwire_io::port::options::OpenOptions;

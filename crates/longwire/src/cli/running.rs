@@ -73,7 +73,8 @@ pub struct RunningArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub placement: PlacementOption,
 
-    /// Number of shards of a network, one thread each; auto: two per core. Does not affect results
+    /// Number of shards of a network, run by at most one thread per core; auto: two per core. Does not
+    /// affect results
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,
 }
