@@ -1,4 +1,4 @@
-//! Rates as a function of time: steps (stepwise or linear) or a recorded trace.
+//! Rates as a function of time: steps (held or interpolated) or a recorded trace.
 
 use longwire_units::UnitError;
 
@@ -15,8 +15,8 @@ pub(super) const STEPS: Entry<Rate> = Entry::new(
     &[
         Param::new("at", Unit::Text("0s/10mbit;10ms/5mbit"))
             .help("TIME/RATE;TIME/RATE…, quoted for the shell; a rate of 0 stops the link"),
-        Param::with_default("change", Unit::Choice(&["stepwise", "linear"]), "stepwise")
-            .help("stepwise: the rate changes at the given time; linear: it is interpolated"),
+        Param::with_default("change", Unit::Choice(&["step", "linear"]), "step")
+            .help("step: each rate holds until the next time; linear: rates are interpolated"),
         Param::new("period", Unit::Time)
             .help("time after which the steps repeat; default: the last rate holds"),
     ],
@@ -141,7 +141,7 @@ fn text_of(steps: &[Step], period: Option<Nanos>, linear: bool) -> String {
         format!("{time}/{}", RateOrZero(step.rate))
     };
     let steps: Vec<String> = steps.iter().map(step).collect();
-    let change = if linear { "linear" } else { "stepwise" };
+    let change = if linear { "linear" } else { "step" };
     let period = period.map_or(String::new(), |period| format!(",period={period}"));
     format!("steps:at={},change={change}{period}", steps.join(";"))
 }

@@ -180,7 +180,7 @@ impl Program {
             rate => format!("{}ns/{rate}bit", step.time),
         });
         let steps: Vec<String> = steps.collect();
-        let change = if self.linear { "linear" } else { "stepwise" };
+        let change = if self.linear { "linear" } else { "step" };
         let period = match self.after {
             After::Again(period) => format!(",period={period}ns"),
             _ => String::new(),
