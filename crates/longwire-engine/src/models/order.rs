@@ -29,7 +29,8 @@ pub static KIND: Kind<OrderPolicy> = Kind {
     entries: &[
         Entry::new(
             "in-order",
-            "jitter never reorders: no frame is released before its predecessor",
+            "jitter does not reorder frames; a release earlier than the previous one is raised to \
+             it",
             &[],
             |_| Ok(OrderPolicy::InOrder),
         ),
