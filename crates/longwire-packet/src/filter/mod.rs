@@ -17,19 +17,6 @@ use facts::{Facts, Node};
 
 pub use parser::FilterError;
 
-/// Expands to [`LANGUAGE`](crate::filter::LANGUAGE) as a literal, for use in `concat!`.
-#[macro_export]
-macro_rules! filter_language {
-    () => {
-        "as in tcpdump: ip, ip6, arp, icmp, icmp6, tcp, udp, sctp and other protocols, vlan [N], \
-         [ip|ip6|ether] proto N, [PROTOCOL] [src|dst] host|net|port|portrange, ether [src|dst] \
-         host, [ether|ip|ip6] multicast, ether broadcast, less N, greater N, relations as in \
-         tcp[13] & 2 != 0; fields as in Wireshark: ip.addr == 10.0.0.0/8, tcp.port in {80, 443}; \
-         len, ttl, dscp, ecn with a value or a relation, flag syn (or fin, rst, psh, ack, urg, \
-         ece, cwr), fragment, bytes OFFSET HEX; with and, or, not and parentheses"
-    };
-}
-
 /// Filter tests, for other evaluators. [`Filter::matches`] defines their semantics.
 pub mod tree {
     pub use super::expression::{Expression, IpNumber, Operation};
@@ -39,8 +26,18 @@ pub mod tree {
     pub use super::values::Net;
 }
 
-/// One-sentence description of the filter language, for help texts.
-pub const LANGUAGE: &str = crate::filter_language!();
+/// Summary of the filter language, for help texts.
+pub const LANGUAGE: &str = "\
+Filters combine these tests with and, or, not and parentheses:
+  tcpdump    ip, ip6, arp, icmp, icmp6, tcp, udp, sctp and other protocols
+             vlan [N], [ip|ip6|ether] proto N, less N, greater N
+             [PROTOCOL] [src|dst] host|net|port|portrange
+             ether [src|dst] host, [ether|ip|ip6] multicast, ether broadcast
+             relations such as tcp[13] & 2 != 0
+  Wireshark  fields, such as ip.addr == 10.0.0.0/8 or tcp.port in {80, 443}
+  Longwire   len, ttl, dscp, ecn with a value or a relation
+             flag syn (or fin, rst, psh, ack, urg, ece, cwr)
+             fragment, bytes OFFSET HEX";
 
 /// A condition on frames. Evaluation does not allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]

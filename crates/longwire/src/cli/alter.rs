@@ -110,11 +110,11 @@ pub struct AlterArgs {
     pub keep_groups: bool,
 }
 
-/// Returns the help of `--filter`, including the fields known to the engine's parser.
+/// Returns the help of `--filter`, including the filter language.
 fn filter_help() -> String {
     format!(
         "Send only frames that match, such as 'tcp port 80 or 443'; evaluated before frames are \
-         altered\n\nWritten {LANGUAGE}"
+         altered\n\n{LANGUAGE}"
     )
 }
 

@@ -7,10 +7,8 @@ use crate::models::prelude::*;
 
 pub const ENTRY: Entry<PlacedLoss> = Entry::new(
     "content",
-    concat!(
-        "drops frames that match a filter; filters are written ",
-        longwire_packet::filter_language!()
-    ),
+    "drops frames that match a filter of tcpdump or Wireshark, such as udp port 53; `longwire \
+     replay --help` shows the syntax",
     &[
         Param::new(
             "match",

@@ -144,8 +144,7 @@ fn filter_help() -> String {
     format!(
         "Only packets that match, as sent by the interface's namespace. Received packets match \
          with source and destination swapped, so 'udp dst port 53' selects requests and their \
-         responses. Other packets bypass the link. Filters are written {LANGUAGE}. The kernel \
-         evaluates them"
+         responses. Other packets bypass the link. The kernel evaluates the filter\n\n{LANGUAGE}"
     )
 }
 
