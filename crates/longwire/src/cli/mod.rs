@@ -50,8 +50,8 @@ Examples:
   longwire doctor                                     check this machine
 
 Exit codes: 0 success, 1 failure, 2 usage error, 3 a condition of --require was not met, \
-4 `faithful` was required and the run is nearly faithful. `exec` returns the exit code of \
-its command.";
+4 `faithful` was required and the run is nearly faithful. `exec` returns its command's exit \
+code unless that is 0.";
 
 /// The whole command line.
 #[derive(Debug, Parser)]

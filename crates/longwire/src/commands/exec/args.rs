@@ -23,7 +23,8 @@ FILE.toml before the -- is a topology that replaces the single link, which is na
 far, the first two become near and far. A topology, --scenario and --time need a CMD.
 
 Only CMD writes to stdout. The report, also with --json, and the peer's output go to stderr,
-or to --report FILE and --peer-output FILE. The exit code is that of CMD.
+or to --report FILE and --peer-output FILE. The exit code is that of CMD, or, if CMD succeeds
+and --require is not met, 3 or 4.
 
 Examples:
   longwire exec --delay 20ms --rate 10mbit
@@ -87,7 +88,7 @@ pub struct PeerArgs {
     #[arg(long, value_name = "PEER", requires = "command")]
     pub peer: Option<OsString>,
 
-    /// Maximum time that CMD waits for other hosts' commands to listen
+    /// Maximum time to wait for each --peer or --node command to listen before CMD starts
     #[arg(long, value_name = "TIME", requires = "hosts-with-commands")]
     #[arg(default_value_t = Nanos::from_nanos(PEER_WAIT.as_nanos() as u64))]
     #[arg(allow_hyphen_values = true)]
