@@ -29,16 +29,16 @@ pub use shards::ShardsArgs;
 #[command(after_help = "\
                         Examples:
   longwire bench throughput                 ns per packet, memory to memory
-  longwire bench accuracy --delay 1ms,100ms one-way error through a veth pair
+  longwire bench accuracy --delay 1ms,100ms one-way error over a veth pair
   longwire bench throughput --json          for programs")]
 pub struct BenchArgs {
     /// Benchmark to run
     #[command(subcommand)]
     pub what: Bench,
-    /// Port type of the live benchmarks: packet, xdp or auto
+    /// Port type in accuracy, rate and live: packet, xdp or auto
     #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
     pub port: String,
-    /// Wait mode of the emulator in `accuracy`
+    /// Wait mode in accuracy
     #[arg(long, global = true, value_name = "MODE", default_value = "spin")]
     pub wait: Wait,
     /// Run only a few short rows, to test the benchmark itself
@@ -49,19 +49,19 @@ pub struct BenchArgs {
 /// A bench.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Time per packet of the whole engine, from memory to memory
+    /// Time per packet over one direction of a link, memory to memory
     Throughput(ThroughputArgs),
-    /// Error of one-way delays through a real veth pair
+    /// Error of one-way delays over a veth pair
     Accuracy(AccuracyArgs),
     /// TCP and UDP throughput against the configured rate
     Rate(RateArgs),
-    /// Cost per packet with one link and with 100,000
+    /// Cost per packet with 1 to 100,000 links
     Links(LinksArgs),
     /// Cost per packet with links sharded over threads
     Shards(ShardsArgs),
     /// Cost per packet of a plugin's hooks
     Plugin(PluginArgs),
-    /// Throughput, loss and round-trip times of real programs on a live link
+    /// TCP and UDP throughput and round-trip times over a link, compared with a bare veth pair
     Live(TimeArgs),
 }
 

@@ -30,7 +30,7 @@ pub struct ShardsArgs {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     #[arg(default_value = "1,2,4,16")]
     pub shards: Vec<usize>,
-    /// Threads, including the calling thread; at most one per shard
+    /// Number of threads; at most one per shard is used
     #[arg(long, value_name = "N", default_value = "2")]
     pub threads: NonZero<usize>,
     /// Packets per row
