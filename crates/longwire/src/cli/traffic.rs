@@ -67,7 +67,7 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub flows: u64,
 
-    /// Order of the flows
+    /// Choice of each frame's flow
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub flow_order: Order,
 
@@ -149,10 +149,10 @@ pub struct TrafficArgs {
 /// The order of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// Round robin
+    /// Each flow in turn
     #[default]
     RoundRobin,
-    /// Independently at random for each frame
+    /// A random flow for each frame
     Random,
 }
 

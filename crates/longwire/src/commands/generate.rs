@@ -45,7 +45,7 @@ pub struct GenerateArgs {
     #[command(flatten)]
     pub traffic: TrafficArgs,
 
-    /// Receive on this port, and report lost, late and changed probes
+    /// Receive on this port, and report lost, duplicate and reordered probes and their delay
     #[arg(long, value_name = "PORT", help_heading = "Receiving")]
     pub receive: Option<String>,
 

@@ -18,12 +18,13 @@ pub struct ProfileArgs {
 
     /// rfc2544, rfc2889: frame sizes, including the 4-byte frame check sequence
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    #[arg(default_values_t = STANDARD_SIZES, value_parser = clap::value_parser!(u32).range(64..65_540))]
+    #[arg(default_value = STANDARD_SIZES)]
+    #[arg(value_parser = clap::value_parser!(u32).range(64..65_540))]
     pub frame_sizes: Vec<u32>,
 
     /// rfc2544: tests to run
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
-    #[arg(default_values_t = [Test::Throughput, Test::Latency, Test::Loss, Test::BackToBack])]
+    #[arg(default_value = "throughput,latency,loss,back-to-back")]
     pub tests: Vec<Test>,
 
     /// Duration of a trial; RFC 2544 requires 60s, and 120s for latency
@@ -50,7 +51,7 @@ pub struct ProfileArgs {
 
     /// rfc2889: tests to run
     #[arg(long, value_name = "TESTS", value_delimiter = ',', value_enum)]
-    #[arg(default_values_t = [SwitchTest::Forwarding, SwitchTest::Caching, SwitchTest::Learning])]
+    #[arg(default_value = "forwarding,caching,learning")]
     pub switch_tests: Vec<SwitchTest>,
 
     /// rfc2889: maximum number of MAC addresses to test
@@ -58,8 +59,7 @@ pub struct ProfileArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub addresses: u64,
 
-    /// rfc2889: rate of learning frames, and of frames to the learned addresses, in the address
-    /// capacity search
+    /// rfc2889: rate of learning frames, and of frames to the learned addresses, in caching
     #[arg(long, value_name = "RATE", default_value = "1kpps")]
     pub teaching_rate: PacketRate,
 
@@ -71,8 +71,8 @@ pub struct ProfileArgs {
     #[arg(long = "service", value_name = "SERVICE", long_help = SERVICE_HELP)]
     pub services: Vec<String>,
 
-    /// y1564: guaranteed information rate (CIR); counts frames from destination MAC address to
-    /// frame check sequence
+    /// y1564: committed information rate (CIR); counts frames from destination MAC address to frame
+    /// check sequence
     #[arg(long, value_name = "RATE")]
     pub cir: Option<BitRate>,
 
@@ -102,7 +102,7 @@ const SERVICE_HELP: &str = "\
 y1564: service, NAME:KEY=VALUE,KEY=VALUE. Repeatable. Services are tested one by one, then
 together.
 
-* cir: guaranteed information rate
+* cir: committed information rate
 * eir: excess information rate
 * sizes: frame lengths like --sizes, with ; instead of commas between parameters
 * max-loss, max-delay, max-jitter: limits; default: the option's value
@@ -111,7 +111,7 @@ together.
   networks; they form a separate stream";
 
 /// Frame sizes for Ethernet (RFC 2544, section 9.1).
-const STANDARD_SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
+const STANDARD_SIZES: &str = "64,128,256,512,1024,1280,1518";
 
 /// A test made of several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -119,8 +119,8 @@ pub enum ProfileKind {
     /// Throughput, latency, loss rate, back-to-back frames (RFC 2544, section
     /// 26)
     Rfc2544,
-    /// Forwarding rates, address capacity and learning rate (RFC 2889, sections 5.1, 5.2, 5.7 and
-    /// 5.8)
+    /// Forwarding rates, address caching capacity and learning rate (RFC 2889, sections 5.1, 5.2,
+    /// 5.7 and 5.8)
     Rfc2889,
     /// Service configuration and performance (ITU-T Y.1564)
     Y1564,
@@ -131,7 +131,7 @@ pub enum ProfileKind {
 pub enum SwitchTest {
     /// Forwarding rates from full load downwards (5.1, 5.2)
     Forwarding,
-    /// Address capacity (5.7)
+    /// Address caching capacity (5.7)
     Caching,
     /// Address learning rate (5.8)
     Learning,
