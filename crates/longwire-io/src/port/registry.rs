@@ -104,9 +104,8 @@ pub static PORTS: &[PortKind] = &[
     },
     PortKind {
         name: PCAP,
-        argument: "FILE | in=FILE,out=FILE",
-        summary: "capture files: reads frames from one at their recorded times, and writes frames \
-                  to another",
+        argument: "FILE",
+        summary: "capture, read at its recorded times; pcap:in=FILE,out=FILE also writes one",
         example: "pcap:in=before.pcapng,out=after.pcap",
         no_gaps: Some("a capture has no wire"),
         open: |files, _| open_captures(files),
