@@ -2,11 +2,11 @@
 
 /// Help of `--split`.
 pub const SPLIT: &str = "\
-Send what clients sent to the first port and what servers sent to the second
+Send frames from clients to the first port and frames from servers to the second
 
 client=10.0.0.0/8,2001:db8::/32: clients have addresses in these networks
 mac=02:00:00:00:00:01: clients have these source MAC addresses
-syn: the client is the sender of a connection's first SYN; without TCP, the first sender
+syn: the client is the sender of a connection's first SYN, or without TCP the first sender
 port: the end with the lower port is the server; with equal ports or none, like syn
 
 Frames without IP follow the last frame from the same MAC address.";
@@ -31,7 +31,7 @@ ARP, neighbour discovery, routes, home addresses and packets quoted in ICMP erro
 
 /// Help of `--anonymize`.
 pub const ANONYMIZE: &str = "\
-Anonymise addresses with a key, preserving prefixes (Crypto-PAn: Fan et al. 2004)
+Anonymise IP addresses with a key, preserving prefixes (Crypto-PAn: Fan et al. 2004)
 
 KEY: 64 hexadecimal digits ('openssl rand -hex 32'). Special addresses (this network, loopback, \
 multicast, broadcast, the link-local prefix) are preserved and never produced; KEY,plain \
@@ -51,10 +51,10 @@ addresses do not change. Applied after --map and --anonymize.";
 pub const LOOP_RENUMBER: &str = "\
 Change TCP sequence numbers and continue RTP streams in each round of --loop
 
-TCP: the sequence, acknowledgement and SACK numbers of both directions shift by an amount derived \
-from connection and round; timestamps advance by the duration of the previous rounds, in \
-milliseconds. RTP: sequence numbers and timestamps continue from the last packet of the previous \
-round; at most 4096 streams are recognised, in the first round. RTCP is unchanged.";
+TCP: each direction's sequence numbers get an offset derived from connection and round, which \
+acknowledgements and SACK follow; timestamps advance by 1 per millisecond of the previous rounds. \
+RTP: sequence numbers and timestamps continue from the last packet of the previous round; the \
+first round detects at most 4096 streams. RTCP is unchanged.";
 
 /// Help of `--unaltered`.
 pub const UNALTERED: &str = "\

@@ -42,11 +42,11 @@ pub struct AlterArgs {
     #[arg(long, value_name = "MAC[,MAC]")]
     pub src_mac: Option<SidedMac>,
 
-    /// Set the destination MAC address; takes two addresses like --src-mac
+    /// Set the destination MAC address; with --split, two addresses as in --src-mac
     #[arg(long, value_name = "MAC[,MAC]")]
     pub dst_mac: Option<SidedMac>,
 
-    /// Replace a MAC address, including in ARP and neighbour discovery
+    /// Replace a MAC address, including in ARP and neighbour discovery. Repeatable
     #[arg(long, value_name = "OLD=NEW")]
     pub map_mac: Vec<MacMap>,
 
@@ -60,11 +60,11 @@ pub struct AlterArgs {
     #[arg(long, value_name = "OLD=NEW", long_help = help::MAP)]
     pub map: Vec<AddressMap>,
 
-    /// Anonymise addresses, preserving prefixes (Crypto-PAn); the key has 64 hexadecimal digits
+    /// Anonymise IP addresses, preserving prefixes (Crypto-PAn); the key has 64 hexadecimal digits
     #[arg(long, value_name = "KEY", long_help = help::ANONYMIZE)]
     pub anonymize: Option<Anonymize>,
 
-    /// Replace ports: 80=8080, 1000-1999=3000-3999 or udp:53=5353
+    /// Replace ports: 80=8080, 1000-1999=3000-3999 or udp:53=5353. Repeatable
     #[arg(long, value_name = "OLD=NEW")]
     pub map_port: Vec<PortMap>,
 
@@ -77,12 +77,12 @@ pub struct AlterArgs {
     #[arg(long, value_name = "TTL", allow_hyphen_values = true)]
     pub ttl: Option<TtlChange>,
 
-    /// Limit the payload after the Ethernet header; --mtu-action handles longer frames
+    /// Maximum payload after the Ethernet header and VLAN tags; see --mtu-action for longer frames
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     pub fit_mtu: Option<u32>,
 
-    /// Frames longer than --fit-mtu: fragment (TCP into segments, IPv4 without DF into
-    /// fragments; others are dropped), truncate, or drop
+    /// Frames longer than --fit-mtu: fragment (fragments IPv4 without DF, segments other TCP and
+    /// super-packets, drops the rest), truncate, or drop
     #[arg(long, value_name = "HOW", requires = "fit_mtu")]
     #[arg(default_value = "fragment")]
     pub mtu_action: MtuAction,

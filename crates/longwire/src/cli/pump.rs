@@ -21,10 +21,18 @@ use crate::{Error, Globals};
 /// Option for the link's rate where `--rate` is the sending rate.
 const LINK_RATE: &str = "link-rate";
 
+/// Help of `--memory`.
+const MEMORY_HELP: &str = "\
+Maximum memory for queued frames, per output, such as 512mb; default: derived from rate, delay, \
+queue limit and --read-ahead";
+
 /// Outputs, their links, and the accuracy of sending.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Sending")]
 #[command(mut_arg("rate", |arg| arg.long(LINK_RATE)))]
+#[command(mut_arg("up-rate", |arg| arg.help("--link-rate for direction up")))]
+#[command(mut_arg("down-rate", |arg| arg.help("--link-rate for direction down")))]
+#[command(mut_arg("memory", |arg| arg.help(MEMORY_HELP)))]
 pub struct PumpArgs {
     /// Port to send to; repeatable
     #[arg(long, value_name = "PORT", required = true, long_help = TO_HELP)]

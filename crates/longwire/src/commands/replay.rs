@@ -22,8 +22,9 @@ use longwire_traffic::arrivals::LoadRate;
 use serde::Serialize;
 
 use super::feed_file::{self, FeedFile};
+use super::run::ports_help;
 use super::{run_network, topologies};
-use crate::cli::{AlterArgs, PumpArgs, rate_framing};
+use crate::cli::{AlterArgs, LINK_HELP, PumpArgs, rate_framing};
 use crate::receiving::{ReceivedByLink, ReceiverArgs, Receivers};
 use crate::report::start as announcement;
 use crate::report::words::count_of;
@@ -41,7 +42,8 @@ traces are sent one after another, merged by timestamp with --merge, or with as 
 each to its own port. Frames keep their timestamp order across traces and ports.
 
 --to pcap:FILE writes a capture in virtual time, without root. Link options insert a link
-before each port; --rate is the sending rate, --link-rate the link's rate.
+before each port, in direction up, or with --split, up before the first port and down before
+the second. --rate is the sending rate, --link-rate the link's rate.
 
 Examples:
   longwire replay trace.pcap --to eth1                   at the recorded times
@@ -55,7 +57,7 @@ Examples:
 
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub struct ReplayArgs {
     /// Captures to send: pcap or pcapng, also compressed; -: stdin
     #[arg(value_name = "TRACE", required = true)]
@@ -80,6 +82,10 @@ pub struct ReplayArgs {
     /// Receivers.
     #[command(flatten)]
     pub receivers: ReceiverArgs,
+}
+
+fn after_help() -> String {
+    format!("{}\n{LINK_HELP}\n\n{EXAMPLES}", ports_help())
 }
 
 /// Times of sending.
@@ -124,11 +130,12 @@ pub struct SelectArgs {
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 
-    /// Start at this time after the first frame, or at this date and time
+    /// Start at this time in the trace: 30s (after the first frame), 2026-01-31T12:00:00Z, or
+    /// @1769860800 (Unix seconds)
     #[arg(long, value_name = "TIME")]
     pub from: Option<Moment>,
 
-    /// Stop at this time after the first frame, or at this date and time
+    /// Stop at this time in the trace, written like --from
     #[arg(long, value_name = "TIME")]
     pub until: Option<Moment>,
 
