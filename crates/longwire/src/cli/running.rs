@@ -73,8 +73,8 @@ pub struct RunningArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub placement: PlacementOption,
 
-    /// Number of shards of a network, run by at most one thread per core; auto: two per core. Does not
-    /// affect results
+    /// Number of shards of a network, run by at most one thread per core; auto: two per core. Does
+    /// not affect results
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,
 }
@@ -87,8 +87,8 @@ pub struct TimingArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub wait: Wait,
 
-    /// Maximum memory for queued frames, per direction or output, such as 512mb; default:
-    /// derived from rate, delay and --read-ahead
+    /// Maximum memory for queued frames, per direction, or per port of a network, such as 512mb;
+    /// default: 256mb to 4gb, derived from rate, delay and queue limit
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub memory: Option<Bytes>,
 
@@ -148,8 +148,8 @@ impl RunningArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Recording")]
 pub struct RecordArgs {
-    /// Capture frames with nanosecond stamps: PREFIX.in.pcapng on entry, PREFIX.out.pcapng
-    /// on exit; one interface per port
+    /// Capture frames with nanosecond timestamps: PREFIX.in.pcapng on entry, PREFIX.out.pcapng on
+    /// exit; one interface per port
     #[arg(long, value_name = "PREFIX")]
     pub capture: Option<String>,
 
@@ -263,16 +263,16 @@ Exit with code 3 unless these conditions hold; for CI:
 Conditions are separated by commas. Each is a grade of the run, or NAME OPERATOR VALUE \
 with one of < <= = >= >. Grades:
   faithful                       exit with code 4 if the run is nearly faithful
-  nearly-faithful                or better: at most 5 % of frames late, less than 0.1 % lost
+  nearly-faithful                faithful, or at most 5 % of frames late and < 0.1 % lost
   no-frames, not-faithful        to test that a run fails
 Names:
   artifacts, artifacts.KIND      frames not treated as the models decided
   artifacts-lost                 artifacts that are lost frames
-  artifacts-own                  artifacts without late_paused (machine paused) and late_start
-                                 (within --grace)
+  artifacts-own                  artifacts except late_paused (machine paused) and
+                                 late_start (within --grace)
   drops, drops.REASON            frames dropped by the models
   lateness.p50, .p99, .p999, .max, .mean, .stddev
-  lateness-own.p50, ...          lateness without pauses and the start
+  lateness-own.p50, ...          lateness not caused by pauses or the start
   gap.p50, ...                   error of a replay's gaps
   sent.p50, ...                  lateness by send stamps
   packets_in, packets_out, bytes_in, bytes_out
@@ -363,7 +363,7 @@ impl LaunchBy {
 /// Distribution of stages over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PlacementOption {
-    /// Chosen by the number of cores
+    /// per-stage with 4 or more cores, otherwise together
     #[default]
     Auto,
     /// One thread for all stages

@@ -55,7 +55,7 @@ pub struct ReceiveArgs {
     #[command(flatten)]
     pub end: EndArgs,
 
-    /// Capture arriving frames with nanosecond stamps: FILE ends in .pcap or .pcapng
+    /// Capture arriving frames with nanosecond timestamps: FILE ends in .pcap or .pcapng
     #[arg(long, value_name = "FILE", help_heading = "Recording")]
     pub capture: Option<String>,
 
@@ -80,10 +80,10 @@ pub struct ReceiveArgs {
 const REQUIRE_HELP: &str = "\
 Exit with code 3 unless these conditions hold, such as 'lost=0,gap_error.p99<10us,drift<1'
 
-Conditions are separated by commas, each NAME OPERATOR VALUE with one of < <= = >= >. Names: packets, bytes, \
-lost, duplicates, reordered, changed, foreign, matched, streams, unseen (counts); drift (in ppm, \
-without its sign); jitter (a time); gap, gap_error, delay, offset, each with .min, .p50, .p90, \
-.p99, .p999, .max or .mean (times). The worst stream counts.";
+Conditions are separated by commas, each NAME OPERATOR VALUE with one of < <= = >= >. Names: \
+packets, bytes, lost, duplicates, reordered, changed, foreign, matched, streams, unseen (counts); \
+drift (in ppm, without its sign); jitter (a time); gap, gap_error, delay, offset, each with .min, \
+.p50, .p90, .p99, .p999, .max or .mean (times). The worst stream counts.";
 
 /// The expectation with which frames are compared.
 #[derive(Clone, Debug, Args)]
