@@ -34,7 +34,8 @@ mod set;
 const EXAMPLES: &str = "\
 The interface keeps its addresses, routes and connections, and no container is restarted.
 Up is traffic that the interface's namespace sends; down is traffic that it receives. Ctrl-C
-removes the link; if the program is killed, the kernel removes it, and traffic passes.
+removes the link; if the program is killed, the kernel removes it, and traffic passes unless
+--fail is closed.
 Needs root and Linux 6.6.
 
 Examples:
@@ -78,7 +79,7 @@ pub struct AttachArgs {
     #[arg(long, value_name = "[NAMESPACE/]NAME", group = "target")]
     pub pod: Option<PodName>,
 
-    /// Attach even if the target shares this machine's network
+    /// Attach even if the target is in the host's network namespace
     #[arg(long)]
     pub host_network: bool,
 

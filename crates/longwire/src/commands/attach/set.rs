@@ -22,7 +22,8 @@ pub struct AttachSetArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Options, such as delay=80ms
+    /// Options, such as delay=80ms or up-rate=5mbit; loss and rewrite are repeatable. An empty
+    /// value, as in queue=, restores the default
     #[arg(value_name = "OPTION=VALUE", required = true, value_parser = ctl::option)]
     pub options: Vec<(String, String)>,
 
