@@ -214,7 +214,7 @@ pub struct AddArgs {
 /// Arguments of `ctl on`, `ctl off` and `ctl pause`.
 #[derive(Debug, Args)]
 pub struct NamesArgs {
-    /// Names or patterns: * any text, ? one character
+    /// Names or patterns of links (* any text, ? one character); .up or .down selects one direction
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
 
@@ -226,8 +226,8 @@ pub struct NamesArgs {
 /// Arguments of `ctl move`.
 #[derive(Debug, Args)]
 pub struct MoveArgs {
-    /// Link or path whose frames move
-    #[arg(value_name = "CLASS")]
+    /// Link or path whose matchers select the frames
+    #[arg(value_name = "NAME")]
     pub class: String,
 
     /// Link or path that the frames take afterwards
