@@ -40,11 +40,12 @@ Examples:
   curl --unix-socket /run/longwire/node.sock http://node/v1/attachments
   curl --unix-socket /run/longwire/node.sock -X PUT http://node/v1/attachments/web \\
       -d '{\"target\": {\"container\": \"web\"}, \"link\": {\"delay\": \"80ms\"}}'
-  systemctl enable --now longwire-node        with a package";
+  systemctl enable --now longwire-node        if installed from a package";
 
 /// Arguments of `node`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("shards", |arg| arg.hide(true)))]
 pub struct NodeArgs {
     /// Listen on a Unix socket (mode 0600), or on TCP with a token; default: node.sock in
     /// the run directory. Repeatable
