@@ -80,8 +80,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 
-    /// Topologies: number of shards, run by at most one thread per core; auto: two per core. Does not
-    /// affect results
+    /// Topologies: number of shards, run by at most one thread per core; auto: two per core. Does
+    /// not affect results
     #[arg(long, value_name = "N", default_value = "auto")]
     #[arg(help_heading = "Network")]
     pub shards: ShardCount,
@@ -94,7 +94,7 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub seed: SeedArgs,
 
-    /// Direction whose random streams are used, to repeat a live run
+    /// Direction of all frames; selects the random streams and a preset's options
     #[arg(long = "link", value_name = "DIRECTION", value_enum, default_value_t)]
     #[arg(help_heading = "Link", conflicts_with = "near")]
     pub direction: Direction,
