@@ -35,8 +35,8 @@ pub struct ControlArgs {
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_read_token_file: Option<PathBuf>,
 
-    /// Directory of the files that changes may name; relative paths start there. Default: changes
-    /// over TCP may name no files; changes over a Unix socket, any that the run may read
+    /// Directory of the files that changes may name; relative paths start there. Default: over a
+    /// Unix socket, any file that the run may read; over TCP, none
     #[arg(long, value_name = "DIR", requires = "api")]
     pub control_files: Option<PathBuf>,
 

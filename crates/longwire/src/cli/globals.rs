@@ -9,8 +9,7 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct Globals {
-    /// Print one JSON value to stdout, or to stderr if stdout carries a command's output or a
-    /// capture
+    /// Print JSON to stdout, or to stderr if stdout carries a command's output or a capture
     #[arg(long, global = true)]
     pub json: bool,
 

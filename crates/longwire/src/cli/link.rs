@@ -222,8 +222,8 @@ fn preset_arg() -> Arg {
         .help_heading(HEADING)
         .help("Start from a preset, such as lte; other options override it")
         .long_help(format!(
-            "Start from a preset; other options override it. Presets: {names}; or {}. `longwire \
-             preset` shows their options and sources",
+            "Start from a preset, which other options override: {names}; or a row of ERRANT's \
+             table of mobile networks, {}. `longwire preset` shows their options and sources",
             synopsis(presets::FROM_FILE)
         ))
 }
