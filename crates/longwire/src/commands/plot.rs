@@ -25,7 +25,7 @@ use crate::{Error, Globals};
 const EXAMPLES: &str = "\
 Logs (--log FILE) have the panels throughput, queue, delay, delay-cdf and loss-runs; reports
 (--report FILE, or the output of --json) have counts, drops and lateness. Inputs share axes.
-A log's time axis starts at its first frame, or if its report is given, at the start of the
+A log's time axis starts at its first frame, or, if its report is given, at the start of the
 run, with dashed lines at changes. At most 32 links are drawn, one colour each; select links
 with --link and --direction.
 
@@ -109,7 +109,7 @@ pub struct PlotArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(400..=8000))]
     pub width: u32,
 
-    /// Height of the figure; default: derived from the panels
+    /// Height of the figure in pixels of the SVG; default: derived from the panels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=8000))]
     pub height: Option<u32>,
 
