@@ -12,7 +12,7 @@ use crate::report::output::print_json;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  longwire schema > topology.schema.json   for editors that check TOML by a schema")]
+  longwire schema > topology.schema.json   for editors that validate TOML")]
 pub struct SchemaArgs {}
 
 /// Writes the schema.
