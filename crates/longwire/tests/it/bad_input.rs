@@ -1,8 +1,10 @@
 //! Usage errors: each case prints one message with cause, place and remedy, exits with code 2, and
 //! leaves no files behind.
 
+use std::io::Write;
 use std::path::Path;
 
+use longwire_capture::open;
 use longwire_testbed::support::{Folder, rows};
 
 use crate::common::program::{longwire, start};
@@ -246,6 +248,35 @@ fn impossible_ports_are_refused_with_a_remedy() {
         run carrier-pigeon:x packet:lo | 2 | packet:
         ",
     );
+}
+
+/// A run must not truncate a file that another run is writing.
+#[test]
+fn a_file_that_another_run_writes_is_refused_and_unchanged() {
+    let dir = Folder::new();
+    let [input, out] = ["in.pcap", "out.pcapng"].map(|name| dir.file(name));
+    let [csv, parquet] = ["log.csv", "log.parquet"].map(|name| dir.file(name));
+    write(&input, pcap(&[(EPOCH, 60), (EPOCH + 1_000, 60)]));
+    let written = [&out, &csv, &parquet];
+    let writers = written.map(|path| {
+        let mut writer = open::to_write(path).expect("writable");
+        writer.write_all(b"rows").expect("written");
+        writer
+    });
+    let other = dir.file("other.pcap");
+    assert_refused(&format!(
+        "
+        simulate {input} {out} | 1 | {out}; another run or option is writing this file
+        simulate {input} {other} --log {csv} | 1 | {csv}; another run or option is writing this file
+        simulate {input} {other} --log {parquet} | 1 | {parquet}; another run or option is writing
+        generate --to pcap:{out} --rate 1kpps --count 9 | 1 | {out}; another run or option is writing
+        "
+    ));
+    for path in written {
+        assert_eq!(std::fs::read(path).expect("it is there"), b"rows");
+    }
+    drop(writers);
+    longwire(format!("simulate -q {input} {out} --log {csv}")).well();
 }
 
 /// The program must not block on a FIFO, which may never have a writer.
