@@ -88,9 +88,7 @@ impl Carrier {
             flags if flags == REQUESTED | PRESENT => None,
             REQUESTED => Some(PushResult::Full),
             _ => {
-                let segments = frame.offload.segments;
-                let frames = segments.map_or(1, |one| one.wire_frames(frame.bytes.len()).len());
-                self.lost += frames as u64;
+                self.lost += frame.wire_frames();
                 Some(PushResult::Taken)
             }
         }

@@ -105,6 +105,12 @@ impl<'a> TxFrame<'a> {
             wire_len: bytes.len() as u32,
         }
     }
+
+    /// Returns the number of wire frames, which exceeds 1 for a super-packet.
+    pub(crate) fn wire_frames(&self) -> u64 {
+        let segments = self.offload.segments;
+        segments.map_or(1, |one| one.wire_frames(self.bytes.len()).len() as u64)
+    }
 }
 
 /// The result of [`RxPort::receive`].

@@ -116,6 +116,27 @@ fn frames_dropped_by_the_kernel_are_counted() {
     assert_eq!(got + lost, datagrams as u64);
 }
 
+#[test]
+fn a_frame_for_a_device_that_is_down_counts_once() {
+    let Some((place, mut port)) = station(1, &OpenOptions::default()) else {
+        return;
+    };
+    let push = |port: &mut Port, count| {
+        for _ in 0..count {
+            let pushed = port.tx.push(TxFrame::whole(&[0; 60], Nanos::ZERO));
+            assert_eq!(pushed, PushResult::Taken);
+        }
+        assert_eq!(port.tx.flush().unwrap(), count);
+    };
+    push(&mut port, 3);
+    place.run(|| net::link_down(NAME).unwrap()).unwrap();
+    push(&mut port, 20);
+    place.run(|| net::link_up(NAME).unwrap()).unwrap();
+    push(&mut port, 3);
+    let losses = port.tx.losses();
+    assert_eq!((losses.no_carrier, losses.send_failed), (20, 0));
+}
+
 /// How frames are forwarded from one device to the other.
 #[derive(Clone, Copy, Debug)]
 enum Forward {

@@ -51,6 +51,8 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<OpenPort<TapRx, TapTx>,
             opened,
             offloads: options.offloads,
             sent: 0,
+            failed_writes: 0,
+            lost_while_down: 0,
             gone: None,
             carrier: None,
         },
@@ -140,6 +142,10 @@ pub struct TapTx {
     offloads: bool,
     /// Frames sent since the last flush.
     sent: usize,
+    /// Failed writes that the device also counted as drops.
+    failed_writes: u64,
+    /// Wire frames lost because the device was down.
+    lost_while_down: u64,
     /// The error that ended sending.
     gone: Option<io::Error>,
     pub(super) carrier: Option<Carrier>,
@@ -175,12 +181,23 @@ impl TxPort for TapTx {
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => return PushResult::Full,
+                Some(libc::EAGAIN) => return PushResult::Full,
+                Some(libc::ENOBUFS | libc::ENOMEM) => {
+                    self.failed_writes += 1;
+                    return PushResult::Full;
+                }
+                // The device is down.
+                Some(libc::EIO) => {
+                    self.failed_writes += 1;
+                    self.lost_while_down += frame.wire_frames();
+                    self.sent += 1;
+                    return PushResult::Taken;
+                }
                 Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
                     self.gone = Some(error);
                     return PushResult::Refused;
                 }
-                // The kernel does not accept the frame, or the device is down.
+                // The kernel does not accept the frame.
                 _ => return PushResult::Refused,
             }
         }
@@ -208,8 +225,8 @@ impl TxPort for TapTx {
     fn losses(&mut self) -> PortLosses {
         let lost = self.device.drops().from_writer;
         PortLosses {
-            send_failed: lost.saturating_sub(self.opened.from_writer),
-            no_carrier: self.carrier.as_ref().map_or(0, Carrier::lost),
+            send_failed: lost.saturating_sub(self.opened.from_writer + self.failed_writes),
+            no_carrier: self.lost_while_down + self.carrier.as_ref().map_or(0, Carrier::lost),
             ..PortLosses::default()
         }
     }
