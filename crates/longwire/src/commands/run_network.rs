@@ -352,7 +352,7 @@ fn plan(
 }
 
 /// Describes the only link of a network if its announcement does not.
-fn describe_link(
+pub(super) fn describe_link(
     announcement: &mut Announcement,
     numbered: &Numbered,
     parts: &NetworkParts,

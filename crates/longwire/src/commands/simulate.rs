@@ -14,7 +14,7 @@ use longwire_network::shard_plan::ShardCount;
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::sides::{Near, Sides};
 use longwire_runtime::deciding::Simulation;
-use longwire_runtime::{DIRECTIONS, LinkReport, LinkSetup, Recorder, RunReport};
+use longwire_runtime::{DIRECTIONS, LinkReport, LinkSetup, Recorder};
 use serde::Serialize;
 
 use super::simulate_network;
@@ -76,7 +76,8 @@ pub struct SimulateArgs {
     #[arg(long = "out", value_name = "[PORT=]CAPTURE", help_heading = "Network")]
     pub outputs: Vec<String>,
 
-    /// Topologies: TOML file of timed changes (`[[at]]` tables); replaces the topology's scenario
+    /// TOML file of timed changes (`[[at]]` tables); replaces a topology's scenario. A single link
+    /// is named `link`
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 
@@ -142,14 +143,33 @@ impl SimulateArgs {
 
 /// JSON report of a simulation.
 #[derive(Serialize)]
-struct SimulateJson<'a> {
+struct SimulateJson<'a, R> {
     /// Frames of unknown direction in a bidirectional capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     unassigned: Option<UnassignedFrames>,
     /// Number of records converted to Ethernet or skipped, by kind.
     records: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
-    report: &'a RunReport,
+    report: &'a R,
+}
+
+/// Writes the report of a simulation between IN and OUT.
+///
+/// # Errors
+/// If the report cannot be written.
+pub(super) fn finish_link(
+    report: &impl Serialize,
+    ending: &Ending<'_>,
+    inputs: &Inputs<'_>,
+    args: &SimulateArgs,
+    globals: &Globals,
+) -> Result<ExitCode, Error> {
+    let json = SimulateJson {
+        unassigned: inputs.unassigned(),
+        records: inputs.records().0.named().into(),
+        report,
+    };
+    finish(&json, ending, &args.report, globals)
 }
 
 /// Simulates a capture.
@@ -175,6 +195,9 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     refuse_options_of_networks(args)?;
     let (ways, links) = ways(args)?;
     check_output(output, args)?;
+    if args.scenario.is_some() {
+        return simulate_network::run_link(output, ways, args, globals);
+    }
     let names: Vec<&str> = links.iter().map(|(_, link)| link.name.as_str()).collect();
     let kind = RunKind {
         is_fixed: true,
@@ -202,23 +225,18 @@ pub fn run(args: &SimulateArgs, globals: &Globals) -> Result<ExitCode, Error> {
     };
     let interrupted = format!("interrupted; {output} has the frames released so far");
     let mut report = run.finish(ended, &interrupted);
-    let (records, mut of_records) = inputs.records();
+    let (_, mut of_records) = inputs.records();
     let mut remarks = remarks(&report.links, inputs.unassigned(), report.error.is_none());
     remarks.append(&mut of_records);
     start::warn(&remarks, globals);
     notes.extend(remarks);
     report.duration_s = started.elapsed().as_secs_f64();
     report.notes = notes;
-    let json = SimulateJson {
-        unassigned: inputs.unassigned(),
-        records: records.named().into(),
-        report: &report,
-    };
     let ending = Ending {
         place,
         ..Ending::of(&report)
     };
-    finish(&json, &ending, &args.report, globals)
+    finish_link(&report, &ending, &inputs, args, globals)
 }
 
 /// Returns warnings about a simulation; `ended` is true if it processed the whole capture.
@@ -231,6 +249,16 @@ fn remarks(links: &[LinkReport], unassigned: Option<UnassignedFrames>, ended: bo
             count_of(link.in_flight, "frame")
         ));
     }
+    remarks.extend(remarks_on_directions(links, unassigned));
+    remarks
+}
+
+/// Returns warnings about frames of unknown direction and directions without frames.
+pub(super) fn remarks_on_directions(
+    links: &[LinkReport],
+    unassigned: Option<UnassignedFrames>,
+) -> Vec<String> {
+    let mut remarks = Vec::new();
     let Some(unassigned) = unassigned else {
         return remarks;
     };
@@ -286,16 +314,10 @@ pub(super) fn check_log(args: &SimulateArgs) -> Result<(), Error> {
 /// Refuses network options, which do not apply to a single link.
 fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     let ports = !args.inputs.is_empty() || !args.outputs.is_empty();
-    Error::refuse_first(&[
-        (
-            ports,
-            "--in and --out need a topology file; for a single link, give IN and OUT",
-        ),
-        (
-            args.scenario.is_some(),
-            "--scenario needs a topology file; for a single link, give IN and OUT",
-        ),
-    ])
+    Error::refuse_first(&[(
+        ports,
+        "--in and --out need a topology file; for a single link, give IN and OUT",
+    )])
 }
 
 /// Refuses an output that would overwrite the input, or binary output to a terminal.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::common::program::{RunningProgram, json_of, longwire, quiet};
 use crate::common::recording::{assert_decided_alike, decided};
 use crate::common::site::{Network, Site, assert_nothing_lost};
-use crate::common::{captured, have, list, named, read_json};
+use crate::common::{captured, have, list, named, read_json, write};
 use crate::exec::User;
 
 /// Runs the link live with TCP traffic, simulates the captures, and compares both.
@@ -21,6 +21,9 @@ fn assert_same_offline(link: &str) {
         return;
     }
     let dir = Folder::new();
+    let changes = dir.file("changes.toml");
+    write(&changes, CHANGES);
+    let link = &link.replace("CHANGES", &changes);
     let [prefix, live, report] = ["run", "live.csv", "report.json"].map(|name| dir.file(name));
     let files = format!("--capture {prefix} --log {live} --report {report}");
     let peer = "--seed 7 --peer 'iperf3 -s -1'";
@@ -54,8 +57,23 @@ fn assert_same_offline(link: &str) {
     }
 }
 
-/// A link that decides at arrival, CoDel with jitter, FQ-CoDel with reordering, and a rate in steps
-/// before DualPI2.
+const CHANGES: &str = r#"
+[[at]]
+time = "400ms"
+set = { "link.up" = { rate = "8mbit" } }
+ramp = { "link" = { option = "delay", from = "5ms", to = "9ms", time = "300ms", steps = 20 } }
+
+[[at]]
+time = "600ms"
+pause = ["link.up"]
+
+[[at]]
+time = "620ms"
+on = ["link.up"]
+"#;
+
+/// A link that decides at arrival, CoDel with jitter, FQ-CoDel with reordering, a rate in steps
+/// before DualPI2, and a link that a scenario changes.
 #[test]
 fn a_recorded_link_decides_the_same_again() {
     for link in [
@@ -66,6 +84,7 @@ fn a_recorded_link_decides_the_same_again() {
          --duplicate 1%",
         "--rate steps:at=0s/20mbit;300ms/5mbit;600ms/40mbit,period=1s --queue dualpi2 \
          --delay 5ms --corrupt 0.2%",
+        "--rate 20mbit --delay 5ms --loss 0.5% --scenario CHANGES",
     ] {
         assert_same_offline(link);
     }

@@ -294,6 +294,48 @@ fn invalid_combinations_are_refused_with_the_reason() {
     ));
 }
 
+/// A single link with a scenario equals the same link in a topology.
+#[test]
+fn a_scenario_changes_a_single_link() {
+    let dir = Folder::new();
+    inputs(&dir, &sent());
+    let [out, log, network, scenario, input] = [
+        "out.pcap",
+        "log.csv",
+        "network.toml",
+        "s.toml",
+        "west.in.pcap",
+    ]
+    .map(|name| dir.file(name));
+    write(
+        &scenario,
+        CHANGES.replace("slow", "link").replace("far", "link.down"),
+    );
+    write(
+        &network,
+        "[ports]\na = \"null\"\nb = \"null\"\n[switching]\nmode = \"pairs\"\n\
+         [[link]]\nname = \"link\"\nmatch = \"in-port=a\"\nrate = \"1mbit\"\nloss = \"20%\"\n",
+    );
+    let outputs = format!("--log {log} --scenario {scenario} --seed 3 --json");
+    for (link, from, to) in [("up", "a", "b"), ("down", "b", "a")] {
+        let one = format!("simulate {input} {out} --rate 1mbit --loss 20% --link {link} {outputs}");
+        let one = longwire(one).well().json();
+        assert_eq!(list(&one["changes"]["made"]).len(), 1, "{one}");
+        assert!(one["records"].is_object(), "{one}");
+        let (rows, left) = (rows_of(&log), frames(&out));
+        let files = format!("--in {from}={input} --out {to}={out}");
+        let same = longwire(format!("simulate {network} {files} {outputs}")).well();
+        assert_eq!(one["links"], same.json()["links"]);
+        assert_eq!((rows, left), (rows_of(&log), frames(&out)));
+    }
+    assert_refused(&format!(
+        "
+        simulate {input} {out} --scenario {network} | 2 | network.toml:1
+        simulate {input} {out} --scenario {scenario} --in {input} | 2 | --in and --out need a topology
+        "
+    ));
+}
+
 #[test]
 fn scenarios_are_checked_against_the_topology() {
     let dir = Folder::new();
