@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::report::SelectionArgs;
 use crate::progress::Progress;
-use crate::report::output::write_json;
+use crate::report::output::{printable, write_json};
 use crate::report::words::count_of;
 use crate::table::joined;
 use crate::{Error, Globals};
@@ -216,7 +216,9 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
     let links = figure.links.iter();
     let links = links.map(|link| format!("{} ({})", link.name, count_of(link.frames, "frame")));
     let (output, panels, links) = (output.display(), panels.join(", "), joined(links, ", "));
-    writeln!(out, "{output}: {panels} of {links}")
+    // The links' names come from the log.
+    let line = printable(&format_args!("{output}: {panels} of {links}"));
+    writeln!(out, "{line}")
 }
 
 /// Returns the renderer for the file name.

@@ -309,4 +309,8 @@ fn the_figure_is_described() {
     assert_eq!(json["panels"][1], "delay");
     assert_eq!(json["links"][0]["frames"], 1_000);
     assert_eq!(longwire(format!("{plot} --quiet")).stdout, "");
+    let hostile = log(&dir, "hostile.csv", &[row(0, "u\x1b[31mp", 1)]);
+    let ran = longwire(format!("plot {hostile} -o {out}")).well();
+    assert!(ran.stdout.contains("u\\u{1b}[31mp"), "{ran:?}");
+    assert!(!ran.stdout.contains('\x1b'), "{ran:?}");
 }
