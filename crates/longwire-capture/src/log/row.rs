@@ -220,6 +220,11 @@ impl Layout {
         self.relative
     }
 
+    /// Whether a stored departure or release is absent. Relative times are absent if negative.
+    pub fn is_absent(&self, time: Option<i64>) -> bool {
+        time.is_none_or(|time| self.relative && time < 0)
+    }
+
     /// Converts a row's stored times to absolute times.
     pub fn resolve(&self, row: &mut Row, epoch: i64) {
         if !self.relative {

@@ -63,6 +63,12 @@ impl<'a, B: AsRef<[u8]>> Values<'a, B> {
             queue_packets: self.number(11)?,
             queue_bytes: self.number(12)?,
         };
+        let times = [(5, row.departure_ns), (6, row.release_ns)];
+        let absent = times.iter().find(|(_, time)| self.layout.is_absent(*time));
+        if let (Fate::Deliver, Some((index, _))) = (row.verdict, absent) {
+            let name = self.layout.name(*index);
+            return Err(format!("a delivered frame needs {name} of at least 0"));
+        }
         self.layout.resolve(&mut row, self.epoch()?);
         row.check()?;
         Ok(row)

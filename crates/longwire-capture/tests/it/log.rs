@@ -256,6 +256,17 @@ fn wrong_lines_are_named() {
         assert!(said.contains(&format!("{path}: line 3: ")), "{said}");
         assert!(said.contains(expected), "{said}");
     }
+    // Relative times have other column names.
+    let header = COLUMNS.join(",");
+    for (times, column) in [("-7,20", "sojourn_ns"), ("10,-20", "delay_ns")] {
+        let line = format!("0,up,100,60,deliver,{times},,false,false,0,1,60,5");
+        crate::common::write(&path, format!("{header}\n{line}\n").as_bytes());
+        let said = complaint(&path);
+        assert!(
+            said.contains(&format!("needs {column} of at least 0")),
+            "{said}"
+        );
+    }
 }
 
 #[test]
