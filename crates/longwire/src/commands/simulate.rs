@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use longwire_capture::CaptureFormat;
 use longwire_capture::log::{LogError, LogFormat};
 use longwire_engine::{LinkConfig, Nanos};
@@ -113,6 +113,7 @@ pub struct SimulateArgs {
     /// Start of schedules and traces in Unix nanoseconds, such as epoch_ns of a report;
     /// default: the first frame
     #[arg(long, value_name = "NS", help_heading = "Link")]
+    #[arg(value_parser = value_parser!(u64).range(..=i64::MAX as u64))]
     pub epoch: Option<u64>,
 
     /// Write all verdicts to FILE: .csv or .parquet

@@ -62,6 +62,10 @@ fn negative_and_absurd_numbers_are_refused_with_the_bound() {
         --delay 0.3ns | --delay; 1ns
         ",
     );
+    // A log stores times as i64.
+    assert_refused(
+        "simulate in.pcap out.pcap --epoch 9223372036854775808 | 2 | --epoch; 0..=92233",
+    );
 }
 
 #[test]
