@@ -62,7 +62,7 @@ mod tree;
 mod value;
 mod workload;
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -220,7 +220,10 @@ fn read_file(path: &Path) -> Result<String, String> {
     let file = open::to_read(path).map_err(|error| error.to_string())?;
     let mut text = String::new();
     let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
-    read.map_err(|error| error.to_string())?;
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => "not UTF-8 text".to_owned(),
+        _ => error.to_string(),
+    })?;
     if text.len() as u64 > FILE_MAX {
         Err("the file is larger than 1 GiB; use csv or count to define links".to_owned())
     } else {

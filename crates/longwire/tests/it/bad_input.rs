@@ -313,6 +313,14 @@ fn a_fifo_is_refused_at_once() {
 }
 
 #[test]
+fn a_topology_that_is_not_text_is_named() {
+    let folder = Folder::new();
+    let file = folder.file("net.toml");
+    write(&file, b"# caf\xe9\n");
+    assert_refused(&format!("check {file} | 2 | {file}; not UTF-8 text"));
+}
+
+#[test]
 fn control_characters_of_files_are_escaped() {
     let folder = Folder::new();
     let (trace, topology) = (folder.file("trace.csv"), folder.file("net.toml"));
