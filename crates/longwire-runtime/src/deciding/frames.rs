@@ -126,7 +126,7 @@ struct SharedFrame {
 pub(crate) struct Frames {
     lines: Vec<DelayLineReader>,
     /// Bytes of frames that are on no line.
-    store: FrameStore,
+    pub store: FrameStore,
     shared: Vec<SharedFrame>,
     shared_free: Vec<u32>,
     handles: usize,
@@ -221,11 +221,6 @@ impl Frames {
             FramePlace::Stored(stored) => self.store.part(stored),
             FramePlace::Shared(_) => None,
         }
-    }
-
-    /// Returns the store's memory in bytes.
-    pub fn memory(&self) -> u64 {
-        self.store.memory()
     }
 
     /// Returns a frame's bytes.

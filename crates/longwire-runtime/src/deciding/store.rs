@@ -181,9 +181,24 @@ impl FrameStore {
         }
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the allocated memory in bytes, including empty segments.
     pub fn memory(&self) -> u64 {
         self.memory
+    }
+
+    /// Returns the memory in bytes of segments with frames, without the unfilled part of the
+    /// current segment.
+    pub fn held(&self) -> u64 {
+        let spare = self.spare.len() * SEGMENT_LEN;
+        let unfilled = self.segments[self.current as usize].space();
+        self.memory - (spare + unfilled) as u64
+    }
+
+    /// Frees the memory of empty segments, except the current one.
+    pub fn trim(&mut self) {
+        for index in std::mem::take(&mut self.spare) {
+            self.free(index);
+        }
     }
 
     /// Switches to a segment with space for a frame of `len` bytes.
@@ -226,6 +241,12 @@ impl FrameStore {
             self.spare.push(index);
             return;
         }
+        self.free(index);
+    }
+
+    /// Frees the memory of an empty segment.
+    fn free(&mut self, index: u32) {
+        let segment = &mut self.segments[index as usize];
         self.memory -= segment.bytes.capacity() as u64;
         segment.bytes = Vec::new();
         self.vacant.push(index);
@@ -307,9 +328,16 @@ mod tests {
             .map(|number| store.insert(&frame(number, 1_500)))
             .collect();
         assert!(store.memory() > 15_000_000);
+        assert!(store.held() >= 15_000_000 && store.held() <= store.memory());
         for place in places {
             store.remove(place);
         }
         assert!(store.memory() <= (SEGMENT_LEN * (SPARE_MAX + 1)) as u64);
+        assert_eq!(store.held(), 0);
+        store.trim();
+        assert_eq!((store.memory(), store.held()), (SEGMENT_LEN as u64, 0));
+        let place = store.insert(&frame(0, 100));
+        assert_eq!(store.held(), 100);
+        store.remove(place);
     }
 }

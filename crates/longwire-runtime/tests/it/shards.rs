@@ -11,7 +11,7 @@ use longwire_runtime::deciding::{
     NetworkParts, Operation, OutputFrame, Sharding, Simulation, Target,
 };
 use longwire_runtime::record::Event;
-use longwire_runtime::{NetworkPlan, RunConfig, start};
+use longwire_runtime::{NetworkPlan, RunConfig, RunReport, start};
 use longwire_testbed::support::frames::udp4;
 
 use crate::common::input;
@@ -399,4 +399,49 @@ fn live(case: &Case, sharding: Sharding) -> usize {
     assert_eq!(other, None, "another log");
     assert!(events.len() <= expected.events.len());
     events.len()
+}
+
+/// Sends frames of 1,000 bytes, at these times after the first one in microseconds, over a live
+/// link with a delay of 20 ms on two shards.
+fn live_in_little_memory(memory: u64, times: impl Iterator<Item = u64>) -> RunReport {
+    let links = ["delay=20ms", "delay=20ms"].map(network::link);
+    let classifier = Classifier::new(RuleOrder::First, Target::Path(PathId(0)));
+    let (mut parts, _) = network::parts(network::pair(), classifier, links, &[&[0], &[1]]);
+    let threads = NonZero::new(2).expect("not 0");
+    parts.sharding = Sharding::new(vec![0, 1], 2, threads);
+    let frame = udp4([10, 0, 0, 1], [10, 0, 0, 2], (1, 2), &[0; 958]);
+    let buffers = times.map(|micros| plain(micros * 1_000, frame.clone()));
+    let script = Script::live(buffers.collect());
+    let ports = [("a", script), ("b", Script::live(Vec::new()))];
+    let ports = ports.map(|(name, script)| (name.to_owned(), input(name, script)));
+    let config = RunConfig {
+        realtime: false,
+        memory: Some(Bytes(memory)),
+        ..RunConfig::default()
+    };
+    let plan = NetworkPlan::changeable(ports.into(), parts);
+    let running = start(plan, config, None).expect("a network");
+    running.wait(Duration::from_secs(3));
+    running.stop()
+}
+
+/// Empty segments of the shards do not count against the memory budget.
+#[test]
+fn little_memory_does_not_stop_the_shards() {
+    let report = live_in_little_memory(256 << 10, (0..20).map(|n| n * 1_000));
+    assert_eq!(report.ports[1].traffic.packets_out, 20, "{report:?}");
+}
+
+/// A burst beyond the memory budget is partly lost, but later frames are not.
+#[test]
+fn shards_recover_from_a_burst_beyond_their_memory() {
+    let (memory, burst, later) = (2 << 20, 12_000, 20);
+    let times = (0..burst).chain((0..later).map(|n| 300_000 + n * 1_000));
+    let report = live_in_little_memory(memory, times);
+    let [a, b] = &report.ports[..] else {
+        panic!("{report:?}");
+    };
+    assert_eq!(report.in_flight, 0, "{report:?}");
+    let lost = a.artifacts["memory"];
+    assert_eq!(b.traffic.packets_out + lost, burst + later, "{report:?}");
 }

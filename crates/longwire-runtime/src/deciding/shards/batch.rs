@@ -74,6 +74,11 @@ impl FrameBatch {
         self.frames.len()
     }
 
+    /// Returns the number of bytes of all frames.
+    pub fn stored_len(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }

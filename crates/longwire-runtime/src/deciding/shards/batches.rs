@@ -61,12 +61,11 @@ impl Core {
 
     /// Processes frames that arrived by `until`, at most one batch. Returns their number.
     pub(in crate::deciding) fn take_in_batch(&mut self, until: Nanos, tolerance: Nanos) -> usize {
-        if !self.shards.has_memory() {
-            return 0;
-        }
+        let memory_left = self.shards.memory_left();
         let batch_max = self.shards.batch_max;
         let mut taken = 0;
         while taken < batch_max
+            && (self.shards.batch.stored_len() as u64) < memory_left
             && let Some((line, stamped)) = self.shards.first.state.frames.next_arrival(until)
         {
             let arrival = stamped.max(self.advanced);

@@ -44,10 +44,18 @@ impl Shards {
         }
     }
 
-    /// Returns whether memory allows another frame.
-    pub(super) fn has_memory(&self) -> bool {
-        let memory: u64 = self.all().map(|shard| shard.state.frames.memory()).sum();
-        memory < self.memory_max.0
+    /// Returns the number of bytes that the memory budget leaves for further frames. Empty segments
+    /// do not count, but are freed if they would exceed the budget.
+    pub(super) fn memory_left(&mut self) -> u64 {
+        let stores = self.all().map(|shard| &shard.state.frames.store);
+        let (held, memory) = stores.fold((0, 0), |(held, memory), store| {
+            (held + store.held(), memory + store.memory())
+        });
+        if memory >= self.memory_max.0 {
+            let shards = self.all_mut();
+            shards.for_each(|shard| shard.state.frames.store.trim());
+        }
+        self.memory_max.0.saturating_sub(held)
     }
 
     /// Classifies the batch. Each shard keeps the targets of its part.
