@@ -127,6 +127,8 @@ pub(crate) struct Frames {
     lines: Vec<DelayLineReader>,
     /// Bytes of frames that are on no line.
     pub store: FrameStore,
+    /// Stored bytes by port of arrival, if counted.
+    pub stored: Vec<u64>,
     shared: Vec<SharedFrame>,
     shared_free: Vec<u32>,
     handles: usize,
@@ -192,6 +194,7 @@ impl Frames {
             None => self.store.insert(bytes),
             Some(part) => self.store.insert_part(bytes, part),
         };
+        self.count_stored(ports.1, stored.len());
         self.handle(FramePlace::Stored(stored), wire_len, ports)
     }
 
@@ -221,6 +224,22 @@ impl Frames {
             FramePlace::Stored(stored) => self.store.part(stored),
             FramePlace::Shared(_) => None,
         }
+    }
+
+    #[inline(always)]
+    fn count_stored(&mut self, entry: PortIndex, len: usize) {
+        if let Some(stored) = self.stored.get_mut(usize::from(entry.0)) {
+            *stored += len as u64;
+        }
+    }
+
+    /// Removes a frame from the store.
+    #[inline(always)]
+    fn remove_stored(&mut self, entry: PortIndex, frame: StoredFrame) {
+        if let Some(stored) = self.stored.get_mut(usize::from(entry.0)) {
+            *stored -= frame.len() as u64;
+        }
+        self.store.remove(frame);
     }
 
     /// Returns a frame's bytes.
@@ -294,6 +313,7 @@ impl Frames {
             let own = self.bytes(frame).to_vec();
             self.shared[index as usize].handles -= 1;
             frame.place = FramePlace::Stored(self.store.insert(&own));
+            self.count_stored(frame.entry, own.len());
         }
         let place = match &mut frame.place {
             FramePlace::Shared(index) => self.shared[*index as usize].place.as_mut(),
@@ -361,13 +381,13 @@ impl Frames {
         self.handles -= 1;
         match frame.place {
             FramePlace::Line(line, held) => self.lines[usize::from(line)].free(held),
-            FramePlace::Stored(stored) => self.store.remove(stored),
-            FramePlace::Shared(index) => self.free_shared(index),
+            FramePlace::Stored(stored) => self.remove_stored(frame.entry, stored),
+            FramePlace::Shared(index) => self.free_shared(frame.entry, index),
         }
     }
 
     #[cold]
-    fn free_shared(&mut self, index: u32) {
+    fn free_shared(&mut self, entry: PortIndex, index: u32) {
         let shared = &mut self.shared[index as usize];
         shared.handles -= 1;
         if shared.handles > 0 {
@@ -376,7 +396,7 @@ impl Frames {
         self.shared_free.push(index);
         match shared.place.take() {
             Some(FramePlace::Line(line, held)) => self.lines[usize::from(line)].free(held),
-            Some(FramePlace::Stored(stored)) => self.store.remove(stored),
+            Some(FramePlace::Stored(stored)) => self.remove_stored(entry, stored),
             Some(FramePlace::Shared(_)) | None => {}
         }
     }

@@ -286,6 +286,18 @@ impl<T: TxPort> DecidingStage<T> {
         self.core.stays_until(steady_until);
     }
 
+    /// Records the peak memory of the ports' frames in the shards and on the lines.
+    fn note_memory(&mut self) {
+        let outputs = &self.outputs;
+        self.core.shards.note_stored(|port, stored| {
+            if let Some(output) = outputs.get(port) {
+                let shared = &output.account.shared;
+                let on_line = shared.ingress.memory.memory_max.get();
+                shared.egress.memory.memory_max.raise(on_line + stored);
+            }
+        });
+    }
+
     /// Counts frames with moved arrivals as late at their ports.
     #[cold]
     fn judge_moved(&mut self) {
@@ -499,6 +511,9 @@ impl<T: TxPort> OutputStage for DecidingStage<T> {
         }
         if !self.core.moved.is_empty() {
             self.judge_moved();
+        }
+        if taken > 0 {
+            self.note_memory();
         }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack());

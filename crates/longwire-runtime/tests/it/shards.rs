@@ -444,4 +444,7 @@ fn shards_recover_from_a_burst_beyond_their_memory() {
     assert_eq!(report.in_flight, 0, "{report:?}");
     let lost = a.artifacts["memory"];
     assert_eq!(b.traffic.packets_out + lost, burst + later, "{report:?}");
+    // The frames of a burst that does not fit are in all shards' memory, and on the line.
+    let held = a.memory.memory_max;
+    assert!((2 * memory..=4 * memory).contains(&held), "{held}");
 }

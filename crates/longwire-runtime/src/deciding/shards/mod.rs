@@ -155,6 +155,8 @@ pub(super) struct Shards {
     /// Maximum number of frames in the next batch.
     batch_max: usize,
     memory_max: Bytes,
+    /// Maximum stored bytes by port of arrival, if arrivals are processed in batches.
+    stored_max: Vec<u64>,
     pub(super) times: ShardTimes,
 }
 
@@ -173,7 +175,11 @@ impl Shards {
             realtime,
         } = sharding;
         let shard_of = Arc::new(shard_of);
-        let shard = |frames| Shard::new(frames, shards, Arc::clone(&shard_of));
+        let ports = if in_batches { frames.line_count() } else { 0 };
+        let shard = |mut frames: Frames| {
+            frames.stored = vec![0; ports];
+            Shard::new(frames, shards, Arc::clone(&shard_of))
+        };
         let other = |_| Box::new(shard(Frames::new(Vec::new())));
         Ok(Shards {
             first: shard(frames),
@@ -187,6 +193,7 @@ impl Shards {
             batch: FrameBatch::default(),
             batch_max: BATCH_FIRST,
             memory_max: memory,
+            stored_max: vec![0; ports],
             times: ShardTimes::default(),
             shard_of,
         })

@@ -58,6 +58,19 @@ impl Shards {
         self.memory_max.0.saturating_sub(held)
     }
 
+    /// Passes each port whose frames take more memory in the shards than ever before to `note`,
+    /// with the number of bytes.
+    pub(in crate::deciding) fn note_stored(&mut self, mut note: impl FnMut(usize, u64)) {
+        for port in 0..self.stored_max.len() {
+            let stored = self.all().map(|shard| shard.state.frames.stored[port]);
+            let stored: u64 = stored.sum();
+            if stored > self.stored_max[port] {
+                self.stored_max[port] = stored;
+                note(port, stored);
+            }
+        }
+    }
+
     /// Classifies the batch. Each shard keeps the targets of its part.
     pub(super) fn classify(&mut self, shared: &Arc<RoundInput>) {
         let frames = shared.batch.len();
