@@ -7,7 +7,7 @@
 use longwire_engine::Nanos;
 
 /// Time without catching up after which the stage counts as overloaded.
-const WINDOW: Nanos = Nanos::from_millis(250);
+pub(super) const WINDOW: Nanos = Nanos::from_millis(250);
 
 /// Minimum decrease of the lag per window. A stage with 10 % spare capacity reaches it.
 const SHRINKS_BY: Nanos = Nanos::from_millis(25);

@@ -126,7 +126,7 @@ struct SharedFrame {
 pub(crate) struct Frames {
     lines: Vec<DelayLineReader>,
     /// Bytes of frames that are on no line.
-    pub store: FrameStore,
+    pub(super) store: FrameStore,
     /// Stored bytes by port of arrival, if counted.
     pub stored: Vec<u64>,
     shared: Vec<SharedFrame>,

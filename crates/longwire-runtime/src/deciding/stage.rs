@@ -10,7 +10,7 @@ use longwire_io::delay_line::Descriptor;
 use longwire_io::port::AnyRx;
 use longwire_io::{Bell, PortError, PushResult, RxPort, TxPort};
 
-use super::backlog::Backlog;
+use super::backlog::{self, Backlog};
 use super::core::Core;
 use super::frames::{Exit, Frame, Frames};
 use super::orders::Order;
@@ -45,6 +45,8 @@ pub struct DecidingStage<T> {
     /// Maximum decision delay. The links may require a lower one.
     slack_max: Nanos,
     backlog: Backlog,
+    /// Time of the last step.
+    stepped: Nanos,
     /// The reaction to a port loss.
     pub(super) on_port_loss: OnPortLoss,
     /// Frames from other hosts.
@@ -204,6 +206,7 @@ impl<T: TxPort> DecidingStage<T> {
             tolerance,
             slack_max,
             backlog: Backlog::new(tolerance),
+            stepped: Nanos::ZERO,
             on_port_loss: OnPortLoss::End,
             inbound: Vec::new(),
         }
@@ -415,6 +418,45 @@ impl<T: TxPort> DecidingStage<T> {
         }
     }
 
+    /// Counts frames that should have left by the last step as late. The frames are then gone.
+    #[cold]
+    fn count_overdue(&mut self) {
+        let now = self.stepped;
+        for index in 0..self.outputs.len() {
+            let output = &self.outputs[index];
+            for due in &output.ready {
+                output.account.overdue(due.release, now, 1);
+            }
+            let line = self.core.lanes.feeder_of(index).map(|(line, _)| line);
+            while let Some(line) = line
+                && let Some(next) = self.due_on_line(index, now)
+            {
+                let frames = self
+                    .core
+                    .shards
+                    .first
+                    .state
+                    .frames
+                    .pass_decided(line, &next);
+                self.outputs[index]
+                    .account
+                    .overdue(next.release(), now, frames);
+            }
+        }
+        // The release of undecided frames is unknown.
+        let until = now.saturating_sub(backlog::WINDOW);
+        let frames = &mut self.core.shards.first.state.frames;
+        while let Some((line, arrival)) = frames.next_arrival(until)
+            && let Some((_, frame)) = frames.take(line)
+        {
+            frames.free(frame);
+            if let Some(output) = self.outputs.get_mut(usize::from(line)) {
+                output.account.overloaded = true;
+                output.account.overdue(arrival, now, 1);
+            }
+        }
+    }
+
     /// Sends a port's due frames and returns the number that left.
     fn send(&mut self, index: usize, now: Nanos, full: &mut bool) -> Result<usize, PortError> {
         let output = &mut self.outputs[index];
@@ -490,6 +532,7 @@ impl<T: TxPort> OutputStage for DecidingStage<T> {
 
     fn step(&mut self) -> Result<Step, PortError> {
         let now = self.clock.now();
+        self.stepped = now;
         for output in self.outputs.iter_mut().filter(|output| output.fills) {
             output.port.sync_clock(now);
         }
@@ -587,6 +630,7 @@ impl<T: TxPort> OutputStage for DecidingStage<T> {
         }
         self.core.finish_recording();
         let inside = self.core.inside();
+        self.count_overdue();
         Some(InsideCounts {
             frames: inside.frames + unsent,
             ..inside

@@ -45,6 +45,22 @@ fn outgoing<'a>(frame: &Descriptor, bytes: &'a [u8]) -> TxFrame<'a> {
     }
 }
 
+/// Returns the artifact for a late frame: the port may have been full at `full_at`, after its
+/// release, or the stage may be overloaded.
+#[inline]
+fn local_cause(
+    cause: Option<Artifact>,
+    release: Nanos,
+    full_at: Nanos,
+    overloaded: bool,
+) -> Option<Artifact> {
+    match cause {
+        Some(Artifact::Late) if release <= full_at => Some(Artifact::LateReceiver),
+        Some(Artifact::Late) if overloaded => Some(Artifact::Overload),
+        cause => cause,
+    }
+}
+
 /// Maximum distance between joined frames, even if both are overdue. Joining frames further apart
 /// would save little, and a capture at the receiver should show frames as on the wire.
 const JOINED_WITHIN: Nanos = Nanos::from_micros(20);
@@ -393,12 +409,9 @@ impl Account {
             handover = handover.saturating_add(Nanos::from_nanos(share));
             let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
             if lateness >= threshold {
-                let counted = match self.judge.judge(release, lateness, steps, frames) {
-                    Some(Artifact::Late) if release <= self.full_at => Some(Artifact::LateReceiver),
-                    Some(Artifact::Late) if self.overloaded => Some(Artifact::Overload),
-                    cause => cause,
-                };
-                if let Some(artifact) = counted {
+                let cause = self.judge.judge(release, lateness, steps, frames);
+                let (full_at, overloaded) = (self.full_at, self.overloaded);
+                if let Some(artifact) = local_cause(cause, release, full_at, overloaded) {
                     self.shared.egress.artifacts[artifact].add(frames);
                     late(LateFrame {
                         link: Some(handed.link).filter(|link| *link != NO_LINK),
@@ -417,6 +430,15 @@ impl Account {
         self.lateness.record(alike.0, alike.1);
         self.publish();
         self.rest(end);
+    }
+
+    /// Counts frames that were due and had not left by `now`, the time of the last step.
+    pub fn overdue(&self, release: Nanos, now: Nanos, frames: u64) {
+        let (cause, _) = self.judge.cause(release, now.saturating_sub(release));
+        let cause = local_cause(cause, release, self.full_at, self.overloaded);
+        if let Some(artifact) = cause {
+            self.cells().artifacts[artifact].add(frames);
+        }
     }
 
     /// Counts frames that the port will never send as refused.

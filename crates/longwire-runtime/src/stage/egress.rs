@@ -8,7 +8,7 @@ use longwire_io::delay_line::DelayLineReader;
 use longwire_io::port::StampedBy;
 use longwire_io::{PortError, PushResult, TxPort};
 
-use super::account::Account;
+use super::account::{Account, wire_frames_of};
 use super::lane::{IcmpReceiver, LaneParts};
 use super::lateness::{Judge, SendStamps};
 use super::output::{DeparturePlace, OutputStage, Turn};
@@ -47,6 +47,8 @@ pub struct Egress<T> {
     clock: Clock,
     pub(crate) account: Account,
     stamps: Option<Box<SendStamps>>,
+    /// Time of the last step.
+    stepped: Nanos,
     /// ICMP errors to send.
     pub(crate) icmp: Option<Box<IcmpReceiver>>,
 }
@@ -74,6 +76,7 @@ impl<T: TxPort> Egress<T> {
             clock: parts.clock,
             account: Account::new(judge, lead, parts.record_handle, shared),
             stamps: None,
+            stepped: Nanos::ZERO,
             icmp: None,
         }
     }
@@ -137,6 +140,7 @@ impl<T: TxPort> Egress<T> {
         turn: Option<&Turn>,
     ) -> Result<SendOutcome, PortError> {
         let mut full = false;
+        self.stepped = now;
         let due_by = now.saturating_add(self.account.lead);
         while self.account.batch.len() < BURST
             && let Some((next, bytes)) = self.releases.front(due_by)
@@ -179,6 +183,19 @@ impl<T: TxPort> Egress<T> {
         self.releases.settle();
         self.look_at_stamps(end);
         Ok(frames)
+    }
+
+    /// Counts frames that were due at the last step and have not left as late.
+    fn count_overdue(&mut self) {
+        let now = self.stepped;
+        if self.account.timeless {
+            return;
+        }
+        while let Some((next, _)) = self.releases.front(now) {
+            let frames = wire_frames_of(&next).0;
+            self.account.overdue(next.release(), now, frames.into());
+            self.releases.advance();
+        }
     }
 
     /// Publishes the accounts while idle.
@@ -276,6 +293,7 @@ impl<T: TxPort> OutputStage for Egress<T> {
         if let Some(stamps) = &mut self.stamps {
             stamps.finish(&mut self.port, &self.account.shared.send_stamps);
         }
+        self.count_overdue();
         self.account.finish(&mut self.port, &self.clock);
         self.releases.finish();
         None

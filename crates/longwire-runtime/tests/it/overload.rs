@@ -1,15 +1,18 @@
 //! A live network reports an overload, per port and per link, if it receives more frames than its
 //! output accepts in time.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use longwire_engine::Nanos;
+use longwire_engine::{Bytes, Nanos, PathId};
 use longwire_io::port::own::OwnRx;
 use longwire_io::{PortError, PushResult, ReceiveResult, RxFrame, TxPort};
-use longwire_runtime::deciding::Target;
-use longwire_runtime::{NetworkPlan, Placement, RunConfig, RunReport, RunningNetwork, start};
+use longwire_runtime::deciding::{NetworkParts, Sharding, Target};
+use longwire_runtime::{
+    LinkSetup, NetworkPlan, Placement, RunConfig, RunReport, RunningNetwork, start,
+};
 
 use crate::common::network::{AllCells, link, pair, parts, rules};
 use crate::common::{PushFn, input, output};
@@ -240,4 +243,84 @@ fn frames_that_waited_for_a_receiver_are_late_at_no_link() {
         waited > 500 || behind > Duration::from_millis(100),
         "{waited} frames, behind for {behind:?}"
     );
+}
+
+/// Frames that wait for a full port until the end of the run are late, on each path through the
+/// stages.
+#[test]
+fn frames_that_never_leave_are_late() {
+    let full = || output("out", PushFn::new(|_| PushResult::Full));
+    let both = || {
+        let ports = [("in", input("in", Source::new(1_000))), ("out", full())];
+        Vec::from(ports.map(|(name, port)| (name.to_owned(), port)))
+    };
+    let of_links = |sources: &[(&str, u32)]| {
+        let links = [link("delay=1ms"), link("delay=1ms")];
+        let (parts, _) = parts(
+            pair(),
+            rules(Target::Path(PathId(0)), sources),
+            links,
+            &[&[0], &[1]],
+        );
+        parts
+    };
+    let sharded = NetworkParts {
+        sharding: Sharding::new(vec![0, 1], 2, NonZero::<usize>::MIN),
+        ..of_links(&[])
+    };
+    let setup = LinkSetup::new("link", link("delay=1ms"));
+    let stations = [("src-mac=02:00:00:00:00:01", 1)];
+    let plans = [
+        (
+            "pair",
+            NetworkPlan::link(input("in", Source::new(1_000)), full(), setup, None),
+        ),
+        ("lane", NetworkPlan::changeable(both(), of_links(&[]))),
+        (
+            "network",
+            NetworkPlan::changeable(both(), of_links(&stations)),
+        ),
+        ("shards", NetworkPlan::changeable(both(), sharded)),
+    ];
+    for (name, plan) in plans {
+        let running = start(plan, RunConfig::default(), None).expect("a network");
+        std::thread::sleep(Duration::from_millis(600));
+        let report = running.stop();
+        let late = report.ports[1].artifacts.of("late_receiver");
+        let arrived = report.ports[0].traffic.packets_in;
+        // A few frames arrived less than the tolerance before the end.
+        assert!(
+            late > arrived / 2 && late <= arrived,
+            "{name}: {late} {report:?}"
+        );
+        assert_eq!(
+            (report.ports[1].traffic.packets_out, report.in_flight),
+            (0, arrived),
+            "{name}"
+        );
+    }
+}
+
+/// Frames that a stage without memory never takes off a line count as overload.
+#[test]
+fn frames_that_are_never_decided_are_overload() {
+    let links = [link(""), link("")];
+    let classifier = rules(Target::Path(PathId(0)), &[]);
+    let (mut parts, _) = parts(pair(), classifier, links, &[&[0], &[1]]);
+    parts.sharding = Sharding::new(vec![0, 1], 2, NonZero::<usize>::MIN);
+    let ports = vec![
+        ("in".to_owned(), input("in", Source::new(50_000))),
+        (
+            "out".to_owned(),
+            output("out", PushFn::new(|_| PushResult::Full)),
+        ),
+    ];
+    let config = RunConfig {
+        memory: Some(Bytes(256 << 10)),
+        ..RunConfig::default()
+    };
+    let running = start(NetworkPlan::changeable(ports, parts), config, None).expect("a network");
+    std::thread::sleep(Duration::from_secs(1));
+    let report = running.stop();
+    assert!(report.ports[0].artifacts.of("overload") > 100, "{report:?}");
 }

@@ -152,9 +152,10 @@ const CAUSES: [Cause; 10] = [
 impl<'a> Findings<'a> {
     fn of(report: &'a RunReport) -> Findings<'a> {
         let places = Place::measured(report);
+        // Frames that never left may be late, so late frames may outnumber departures.
         let shares = places
             .iter()
-            .map(|place| place.count(Artifact::is_own) as f64 / frames(place));
+            .map(|place| (place.count(Artifact::is_own) as f64 / frames(place)).min(1.0));
         let delays = places.iter().filter_map(lateness_of);
         let delays: Vec<Spread> = delays.map(|[_, own]| own).collect();
         let excess = delays.iter().map(|own| own.mean - own.p50);
