@@ -30,7 +30,12 @@ pub(super) struct PairPlan {
     pub ports: [(String, Port); 2],
     /// The link from the first port, and the reverse link, if any.
     pub links: Vec<LinkSetup>,
+    /// Whether several shards were requested. A pair has none.
+    pub unsharded: bool,
 }
+
+/// Suffix of the note on thread placement if several shards were requested.
+const UNSHARDED: &str = "; --shards has no effect on a link that cannot change";
 
 impl PairPlan {
     /// Builds the stages of both directions and distributes them over threads.
@@ -88,7 +93,7 @@ impl PairPlan {
             stages.push(Stages::new(vec![ingress], egress));
         }
         let layout = Layout::choose(config.placement, config.wait);
-        notes.push(layout.describe());
+        notes.push(layout.describe() + if self.unsharded { UNSHARDED } else { "" });
         let workers = placement::workers(stages, layout, config.wait, foundation.control)?;
         let all = workers.first().map(|worker| worker.all.clone());
         // A network starts only once.
@@ -106,15 +111,13 @@ impl PairPlan {
     }
 }
 
-/// Returns whether a network never changes, all frames of its first port cross link 0, and
+/// Returns whether a network, regardless of its shards, never changes, all frames of its first port cross link 0, and
 /// those of the second port cross link 1 or are dropped.
 pub(super) fn is_pair(parts: &NetworkParts) -> bool {
     let (switch, links) = (&parts.switch, parts.links.len());
     let pairs = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
-    let is_fixed = parts.orders.is_empty()
-        && parts.on_port_loss == OnPortLoss::End
-        && parts.sharding.is_one()
-        && parts.remote.is_none();
+    let is_fixed =
+        parts.orders.is_empty() && parts.on_port_loss == OnPortLoss::End && parts.remote.is_none();
     let crosses = |port: u16| match parts.classifier.target_of_port(PortIndex(port)) {
         Some(Target::Path(PathId(path))) => {
             let path = parts.paths.get(path as usize);

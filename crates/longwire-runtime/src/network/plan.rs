@@ -26,7 +26,15 @@ impl NetworkPlan {
     pub fn link(a: Port, b: Port, ab: LinkSetup, ba: Option<LinkSetup>) -> NetworkPlan {
         let ports = [("a".to_owned(), a), ("b".to_owned(), b)];
         let links = [Some(ab), ba].into_iter().flatten().collect();
-        NetworkPlan(Carriers::Pair(Box::new(PairPlan { ports, links })))
+        NetworkPlan::pair(ports, links, false)
+    }
+
+    fn pair(ports: [(String, Port); 2], links: Vec<LinkSetup>, unsharded: bool) -> NetworkPlan {
+        NetworkPlan(Carriers::Pair(Box::new(PairPlan {
+            ports,
+            links,
+            unsharded,
+        })))
     }
 
     /// Returns the plan of a network between named ports that can change at run time.
@@ -45,8 +53,7 @@ impl NetworkPlan {
             Ok(ports) if is_pair(&parts) => {
                 let links = links.into_iter().zip(parts.links);
                 let links = links.map(|(name, (config, _))| LinkSetup::new(name, config));
-                let links = links.collect();
-                NetworkPlan(Carriers::Pair(Box::new(PairPlan { ports, links })))
+                NetworkPlan::pair(ports, links.collect(), !parts.sharding.is_one())
             }
             Ok(ports) => NetworkPlan::changeable(ports.into(), parts),
             Err(ports) => NetworkPlan::changeable(ports, parts),

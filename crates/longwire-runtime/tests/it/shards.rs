@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::time::Duration;
 
 use longwire_engine::{Bytes, FrameMeta, LinkId, LinkSpec, Nanos, PathId};
-use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
+use longwire_packet::bridge::{BridgeConfig, PortIndex, Reserved, Switching};
 use longwire_packet::classify::{Classifier, Matcher, Order as RuleOrder};
 use longwire_runtime::deciding::{
     NetworkParts, Operation, OutputFrame, Sharding, Simulation, Target,
@@ -447,4 +447,31 @@ fn shards_recover_from_a_burst_beyond_their_memory() {
     // The frames of a burst that does not fit are in all shards' memory, and on the line.
     let held = a.memory.memory_max;
     assert!((2 * memory..=4 * memory).contains(&held), "{held}");
+}
+
+/// A link that cannot change has no shards, so its log and its report do not depend on `--shards`.
+#[test]
+fn a_pair_has_no_shards() {
+    let plan = |shards| {
+        let links = ["delay=1ms", "delay=1ms"].map(network::link);
+        let classifier = network::rules(Target::Drop, &[("in-port=0", 0), ("in-port=1", 1)]);
+        let (mut parts, _) = network::parts(network::pair(), classifier, links, &[&[0], &[1]]);
+        parts.switch.reserved = Reserved::Pass;
+        parts.sharding = Sharding::new(vec![0; 2], shards, NonZero::<usize>::MIN);
+        let ports = ["a", "b"].map(|name| (name.to_owned(), input(name, Script::live(Vec::new()))));
+        NetworkPlan::fixed(
+            ports.into(),
+            parts,
+            ["link.up".to_owned(), "link.down".to_owned()],
+        )
+    };
+    let reports = [1, 2].map(|shards| {
+        let running = start(plan(shards), RunConfig::default(), None).expect("a pair");
+        running.stop()
+    });
+    let [one, two] = reports.each_ref().map(|report| &report.links[0]);
+    assert!(two.queue.is_some() && two.config.len() > 10, "{two:?}");
+    assert_eq!(one.config, two.config);
+    let note = |report: &RunReport| report.notes.iter().any(|note| note.contains("--shards"));
+    assert_eq!(reports.each_ref().map(note), [false, true]);
 }

@@ -74,7 +74,7 @@ pub struct RunningArgs {
     pub placement: PlacementOption,
 
     /// Number of shards of a network, run by at most one thread per core; auto: two per core. Does
-    /// not affect results
+    /// not affect results. No effect on a link that cannot change
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,
 }

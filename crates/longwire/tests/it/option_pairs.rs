@@ -55,9 +55,15 @@ type Choice = (&'static str, fn(&Run) -> bool);
 
 /// Options with the same effect in both commands.
 const COMMON: &[Choice] = &[
-    // A one-way run has a single direction, which cannot be sharded.
+    // A one-way run has a single direction, and a link that cannot change has no shards.
     ("--shards 2", |run| {
-        run.has("--one-way") || run.says("2 shards on")
+        let changes = ["--view", "--control", "--scenario", "--carrier"];
+        let shown = if changes.iter().any(|option| run.has(option)) {
+            "2 shards on"
+        } else {
+            "--shards has no effect"
+        };
+        run.has("--one-way") || run.says(shown)
     }),
     ("--view", |run| run.says("http://127.0.0.1:")),
     ("--log l.csv", |run| {
