@@ -444,9 +444,9 @@ fn shards_recover_from_a_burst_beyond_their_memory() {
     assert_eq!(report.in_flight, 0, "{report:?}");
     let lost = a.artifacts["memory"];
     assert_eq!(b.traffic.packets_out + lost, burst + later, "{report:?}");
-    // The frames of a burst that does not fit are in all shards' memory, and on the line.
+    // The line alone cannot hold more than the budget.
     let held = a.memory.memory_max;
-    assert!((2 * memory..=4 * memory).contains(&held), "{held}");
+    assert!((memory + 1..=4 * memory).contains(&held), "{held}");
 }
 
 /// A link that cannot change has no shards, so its log and its report do not depend on `--shards`.
