@@ -5,9 +5,10 @@ import { test } from '@playwright/test';
 import { startRun } from './run';
 
 const sizes = { wide: [1280, 800], narrow: [390, 844] } as const;
+// A run with one link opens the view of its link, which would replace the overview.
 const views = {
-  overview: '#/',
   link: '#/link/link.up',
+  overview: '#/',
   flows: '#/flows/link.up',
   fidelity: '#/fidelity',
   changes: '#/changes?target=link.up',
