@@ -289,16 +289,14 @@ impl<T: TxPort> DecidingStage<T> {
         self.core.stays_until(steady_until);
     }
 
-    /// Records the peak memory of the ports' frames in the shards and on the lines.
-    fn note_memory(&mut self) {
-        let outputs = &self.outputs;
-        self.core.shards.note_stored(|port, stored| {
-            if let Some(output) = outputs.get(port) {
-                let shared = &output.account.shared;
-                let on_line = shared.ingress.memory.memory_max.get();
-                shared.egress.memory.memory_max.raise(on_line + stored);
-            }
-        });
+    /// Publishes the peak memory of the ports' frames: on the line, plus in the shards.
+    fn publish_memory(&mut self) {
+        let stored = self.core.shards.stored_max().iter();
+        for (output, stored) in self.outputs.iter().zip(stored) {
+            let shared = &output.account.shared;
+            let on_line = shared.ingress.memory.memory_max.get();
+            shared.egress.memory.memory_max.raise(on_line + stored);
+        }
     }
 
     /// Counts frames with moved arrivals as late at their ports.
@@ -556,7 +554,7 @@ impl<T: TxPort> OutputStage for DecidingStage<T> {
             self.judge_moved();
         }
         if taken > 0 {
-            self.note_memory();
+            self.publish_memory();
         }
         if taken < TAKEN_IN {
             let decided = until.saturating_sub(self.slack());
@@ -630,6 +628,8 @@ impl<T: TxPort> OutputStage for DecidingStage<T> {
         }
         self.core.finish_recording();
         let inside = self.core.inside();
+        // The line's peak may have been published after the last step.
+        self.publish_memory();
         self.count_overdue();
         Some(InsideCounts {
             frames: inside.frames + unsent,

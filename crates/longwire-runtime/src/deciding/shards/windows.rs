@@ -58,17 +58,13 @@ impl Shards {
         self.memory_max.0.saturating_sub(held)
     }
 
-    /// Passes each port whose frames take more memory in the shards than ever before to `note`,
-    /// with the number of bytes.
-    pub(in crate::deciding) fn note_stored(&mut self, mut note: impl FnMut(usize, u64)) {
+    /// Updates and returns the maximum number of bytes in the shards for each port of arrival.
+    pub(in crate::deciding) fn stored_max(&mut self) -> &[u64] {
         for port in 0..self.stored_max.len() {
             let stored = self.all().map(|shard| shard.state.frames.stored[port]);
-            let stored: u64 = stored.sum();
-            if stored > self.stored_max[port] {
-                self.stored_max[port] = stored;
-                note(port, stored);
-            }
+            self.stored_max[port] = self.stored_max[port].max(stored.sum());
         }
+        &self.stored_max
     }
 
     /// Classifies the batch. Each shard keeps the targets of its part.
