@@ -127,9 +127,14 @@ impl DuplexArgs {
 
     /// Returns an option that was given for only one direction, such as `--up-rate`.
     pub fn prefixed(&self) -> Option<String> {
-        let first = |values: &[LinkValue], prefix| Some(id(values.first()?.part, Some(prefix)));
-        let option = first(&self.up, &UP).or(first(&self.down, &DOWN))?;
-        Some(format!("--{option}"))
+        let up = self.up.first().map(|value| id(value.part, Some(&UP)));
+        up.map(|id| format!("--{id}")).or_else(|| self.of_down())
+    }
+
+    /// Returns an option that was given for direction down, such as `--down-rate`.
+    pub fn of_down(&self) -> Option<String> {
+        let down = self.down.first()?;
+        Some(format!("--{}", id(down.part, Some(&DOWN))))
     }
 
     /// Returns the preset, as written.

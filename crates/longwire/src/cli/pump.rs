@@ -157,8 +157,14 @@ impl PumpArgs {
     /// Returns the link of each output; see [`PumpArgs::outputs`] for `ways`.
     ///
     /// # Errors
-    /// If link options conflict.
+    /// If link options conflict, or apply to a direction without an output.
     pub fn links(&self, ways: bool) -> Result<Vec<LinkSetup>, Error> {
+        if let Some(option) = self.link.of_down().filter(|_| !ways) {
+            return Err(Error::usage(format!(
+                "{option}: all outputs carry direction up; only replay --split has an output for \
+                 direction down"
+            )));
+        }
         let names = self.names(ways).into_iter().enumerate();
         let links = names.map(|(index, name)| {
             let config = if ways && index == 1 {

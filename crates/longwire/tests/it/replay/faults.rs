@@ -96,6 +96,8 @@ fn invalid_options_and_traces_are_refused_before_anything_is_sent() {
         replay {good} {to} --from soon | 2 | not a position in a trace
         replay {good} {to} --split port --to packet:nowhere9 | 1 | nowhere9
         replay {good} {to} --split port | 2 | --split needs two --to
+        replay {good} {to} --down-loss 1% | 2 | --down-loss; replay --split
+        generate {to} --rate 1kpps --count 1 --down-rate 1mbit | 2 | --down-rate; replay --split
         replay {good} {to} {to} | 2 | 1 trace for 2 ports
         replay {good} {to} {to} --split colour | 2 | --split
         replay {good} {to} --src-mac {macs} | 2 | --split
