@@ -112,7 +112,8 @@ test('scrolling leaves time for 60 frames per second', async ({ page, context })
     const p95 = gaps[Math.floor(gaps.length * 0.95)] ?? 0;
     const figures = [`${rate.toFixed(1)} frames/s`, `p95 ${p95.toFixed(1)} ms`];
     console.log(`${name}: ${figures.join(', ')}, CPU ${cpu.toFixed(1)} ms per frame`);
-    expect(cpu, name).toBeLessThan(1000 / 60);
+    // The rest of the frame is for painting, in other threads.
+    expect(cpu, name).toBeLessThan(10);
   }
   await expect(page.locator('.grid-body .grid-row .num').first()).toBeVisible();
 });
