@@ -50,6 +50,16 @@ fn help_lists_every_registered_model() {
 }
 
 #[test]
+fn the_help_named_by_the_content_model_lists_the_filter_language() {
+    let summary = longwire("models content").stdout;
+    let named = summary.split('`').nth(1).expect("a command");
+    let help = run(named).stdout;
+    for line in longwire_packet::filter::LANGUAGE.lines() {
+        assert!(help.contains(line), "{named}: {line}");
+    }
+}
+
+#[test]
 fn prefixed_options_exist_for_every_link_option() {
     let options = "rate framing queue loss corrupt duplicate delay reorder order mtu rewrite";
     for command in ["exec", "run"] {
