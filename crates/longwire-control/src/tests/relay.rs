@@ -118,8 +118,8 @@ fn relayed_requests_take_permits() {
     all_here.recv().expect("they are passed on");
     let refused = head(&mut ask(), Duration::from_secs(30));
     assert_eq!(refused.as_deref(), Ok("HTTP/1.1 503"));
-    // More connections than the limit, so idle ones are evicted. All of them, with those of the
-    // server, need fewer than 1,024 files, a common limit.
+    // More connections than the limit, so idle ones are evicted. Both ends together stay below
+    // 1,024 descriptors, a common limit of a process.
     let idle = 0..CONNECTIONS_MAX - WORK_MAX + 64;
     let idle: Vec<UnixStream> = idle
         .map(|_| UnixStream::connect(&path).expect("a connection"))
