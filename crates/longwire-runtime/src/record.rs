@@ -3,6 +3,7 @@
 //! Stages batch events for a separate writer thread. A live stage never blocks on it: if the writer
 //! is too slow, events are dropped and counted as an artifact.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -20,6 +21,10 @@ use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
 use crate::sync::locked;
 
+mod merge;
+
+use merge::Merge;
+
 /// An event. Events keep the order in which their stage processed them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -31,7 +36,7 @@ pub enum Event {
         arrival: Nanos,
         /// Wire length in bytes, without framing.
         wire_len: u32,
-        /// The frame's bytes, in [`Batch::bytes`].
+        /// The frame's bytes, among those of its batch.
         bytes: Range<usize>,
     },
     /// A wire frame was offered to a link.
@@ -60,20 +65,40 @@ pub enum Event {
     Left {
         /// The handover.
         handover: Nanos,
-        /// The frame's bytes, in [`Batch::bytes`].
+        /// The frame's bytes, among those of its batch.
         bytes: Range<usize>,
     },
 }
 
+impl Event {
+    /// Returns the arrival or handover of a frame at a port; `None` for events of links.
+    fn port_time(&self) -> Option<Nanos> {
+        match self {
+            Event::Entered { arrival, .. } => Some(*arrival),
+            Event::Left { handover, .. } => Some(*handover),
+            Event::Arrived { .. } | Event::Decided { .. } => None,
+        }
+    }
+}
+
 /// Events of one stage.
-#[derive(Clone, Debug)]
-pub struct Batch {
+#[derive(Debug)]
+struct Batch {
     /// The stage's link; for departing frames, the output port's number.
-    pub link: LinkId,
-    /// The events.
-    pub events: Vec<Event>,
+    of: LinkId,
+    side: Side,
+    /// Number of the recording thread among those of this side.
+    source: usize,
+    events: Vec<Event>,
     /// The frames' bytes, concatenated.
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+/// The side of a network, each with a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    In,
+    Out,
 }
 
 /// Origin of a run's schedules, on two clocks.
@@ -138,11 +163,11 @@ pub trait Recorder: Send {
         true
     }
 
-    /// Writes a batch.
+    /// Writes events of the link or output port `of`, whose frames are in `bytes`.
     ///
     /// # Errors
-    /// The batch cannot be written. The run continues and reports the error at its end.
-    fn record(&mut self, batch: &Batch) -> Result<(), String>;
+    /// The events cannot be written. The run continues and reports the error at its end.
+    fn record(&mut self, of: LinkId, events: &[Event], bytes: &[u8]) -> Result<(), String>;
 
     /// Ends the recording.
     ///
@@ -171,17 +196,17 @@ const SPARE: usize = 32;
 const SPARE_BYTES_MAX: usize = 4 * BATCH_BYTES;
 
 impl SpareBatches {
-    /// Returns an empty batch without blocking.
-    fn take(&self, link: LinkId) -> Batch {
+    /// Replaces a batch by an empty one of the same stage, and returns it. Does not block.
+    fn replace(&self, batch: &mut Batch) -> Batch {
         let spare = self.0.try_lock().ok().and_then(|mut spare| spare.pop());
-        match spare {
-            Some(batch) => Batch { link, ..batch },
-            None => Batch {
-                link,
-                events: Vec::new(),
-                bytes: Vec::new(),
-            },
-        }
+        let (events, bytes) =
+            spare.map_or_else(Default::default, |spare| (spare.events, spare.bytes));
+        let next = Batch {
+            events,
+            bytes,
+            ..*batch
+        };
+        std::mem::replace(batch, next)
     }
 
     /// Keeps a written batch for reuse.
@@ -250,6 +275,8 @@ struct Recording {
     sender: SyncSender<Batch>,
     receiver: Receiver<Batch>,
     spare: SpareBatches,
+    /// Number of recording threads of each side.
+    sources: [Cell<usize>; 2],
 }
 
 impl RecordingParts {
@@ -261,6 +288,7 @@ impl RecordingParts {
             sender,
             receiver,
             spare: SpareBatches::default(),
+            sources: Default::default(),
         }))
     }
 
@@ -270,13 +298,32 @@ impl RecordingParts {
         recording.is_some_and(|recording| recording.recorder.wants_frames())
     }
 
-    /// Returns a handle that records events of a link or an output port.
-    pub fn handle(&self, link: LinkId) -> Option<RecordHandle> {
+    /// Returns a handle for arrivals at a port and for verdicts of its link, recorded by the
+    /// thread `source`.
+    pub fn arrivals(&self, of: LinkId, source: usize) -> Option<RecordHandle> {
+        self.handle(of, Side::In, source)
+    }
+
+    /// Returns a handle for frames handed to an output port by the thread `source`.
+    pub fn departures(&self, of: LinkId, source: usize) -> Option<RecordHandle> {
+        self.handle(of, Side::Out, source)
+    }
+
+    fn handle(&self, of: LinkId, side: Side, source: usize) -> Option<RecordHandle> {
         let recording = self.0.as_ref()?;
+        let sources = &recording.sources[side as usize];
+        sources.set(sources.get().max(source + 1));
+        let batch = Batch {
+            of,
+            side,
+            source,
+            events: Vec::new(),
+            bytes: Vec::new(),
+        };
         Some(RecordHandle {
             sender: recording.sender.clone(),
             spare: recording.spare.clone(),
-            batch: recording.spare.take(link),
+            batch,
             lost: 0,
             waits: false,
         })
@@ -308,20 +355,35 @@ impl Recording {
         const LOOK: Duration = Duration::from_millis(100);
         drop(self.sender);
         let mut outcome = Ok(());
+        let recorder = &mut *self.recorder;
+        // Without frames, no capture needs an order.
+        let sources = self.sources.map(|sources| sources.get());
+        let sources = if recorder.wants_frames() {
+            sources
+        } else {
+            [1, 1]
+        };
+        let mut merges = sources.map(|sources| Merge::new(sources, self.spare.clone()));
         // After a failure, discard the remaining batches. Otherwise, the queue would fill, and
         // stages would drop events too.
         loop {
             match self.receiver.recv_timeout(LOOK) {
                 Ok(batch) if outcome.is_ok() => {
-                    outcome = self.recorder.record(&batch);
-                    self.spare.keep(batch);
+                    let merge = &mut merges[batch.side as usize];
+                    merge.add(batch);
+                    outcome = merge.write(recorder);
                 }
                 Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) if !no_more.load(Ordering::Acquire) => {}
-                Err(_) => break,
+                Err(ended) => {
+                    let mut merges = merges.iter_mut();
+                    outcome = outcome.and_then(|()| merges.try_for_each(|m| m.write_all(recorder)));
+                    if ended == RecvTimeoutError::Disconnected || no_more.load(Ordering::Acquire) {
+                        break;
+                    }
+                }
             }
         }
-        outcome.and_then(|()| self.recorder.finish())
+        outcome.and_then(|()| recorder.finish())
     }
 }
 
@@ -358,8 +420,7 @@ impl RecordHandle {
         if self.waits {
             return self.finish();
         }
-        let next = self.spare.take(self.batch.link);
-        let batch = std::mem::replace(&mut self.batch, next);
+        let batch = self.spare.replace(&mut self.batch);
         if let Err(error) = self.sender.try_send(batch) {
             let (TrySendError::Full(batch) | TrySendError::Disconnected(batch)) = error;
             let full = batch.bytes.len() > GATHERED_BYTES_MAX;
@@ -373,8 +434,7 @@ impl RecordHandle {
 
     /// Hands over the remaining events, blocking until there is room.
     pub(crate) fn finish(&mut self) {
-        let next = self.spare.take(self.batch.link);
-        let last = std::mem::replace(&mut self.batch, next);
+        let last = self.spare.replace(&mut self.batch);
         let events = last.events.len() as u64;
         if events > 0 && self.sender.send(last).is_err() {
             self.lost += events;
@@ -506,12 +566,11 @@ impl Recorder for FileRecorder {
         self.captures.is_some()
     }
 
-    fn record(&mut self, batch: &Batch) -> Result<(), String> {
-        for event in &batch.events {
-            self.write(batch.link, event, &batch.bytes)
-                .map_err(|error| error.to_string())?;
-        }
-        Ok(())
+    fn record(&mut self, of: LinkId, events: &[Event], bytes: &[u8]) -> Result<(), String> {
+        let mut events = events.iter();
+        events
+            .try_for_each(|event| self.write(of, event, bytes))
+            .map_err(|error| error.to_string())
     }
 
     fn finish(&mut self) -> Result<(), String> {

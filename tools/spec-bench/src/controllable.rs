@@ -11,12 +11,12 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use longwire::Error;
 use longwire::bench::harness::median;
-use longwire_engine::{BitRate, Bytes, LinkConfig, LinkSpec};
+use longwire_engine::{BitRate, Bytes, LinkConfig, LinkId, LinkSpec};
 use longwire_io::port::mem::{Sink, Source};
 use longwire_network::Numbered;
 use longwire_runtime::deciding::{NetworkParts, pipeline};
 use longwire_runtime::pipeline::{PipelineConfig, run_on_one_thread};
-use longwire_runtime::record::{Batch, Epoch};
+use longwire_runtime::record::{Epoch, Event};
 use longwire_runtime::{Faults, FileLoader, LinkSetup, Recorder};
 use longwire_topology::Topology;
 use serde::Serialize;
@@ -74,7 +74,7 @@ struct Discard;
 impl Recorder for Discard {
     fn start(&mut self, _epoch: Epoch) {}
 
-    fn record(&mut self, _batch: &Batch) -> Result<(), String> {
+    fn record(&mut self, _of: LinkId, _events: &[Event], _bytes: &[u8]) -> Result<(), String> {
         Ok(())
     }
 

@@ -199,7 +199,9 @@ impl ReplayBuilder<'_> {
             icmp: None,
             log: observed.map(|observed| OfferLogger::new(observed, !transparent)),
         };
-        let recorded = (recorded.recorder_of(link_id), recorded.handle(link_id));
+        let source = link_id.0 as usize;
+        let departures = recorded.departures(link_id, source);
+        let recorded = (recorded.recorder_of(link_id, source), departures);
         let Direction {
             admission,
             mut egress,

@@ -34,6 +34,10 @@ fn assert_same_offline(link: &str) {
     let report = read_json(&report);
     let run = format!("--seed {} --epoch {}", report["seed"], report["epoch_ns"]);
     let input = dir.file("run.in.pcapng");
+    for capture in [&input, &dir.file("run.out.pcapng")] {
+        let frames = captured(capture);
+        assert!(frames.is_sorted_by_key(|(time, ..)| *time), "{capture}");
+    }
     for (at, way, entry, exit) in [(0, "up", "near", "far"), (1, "down", "far", "near")] {
         let artifacts = &report["ports"][at as usize]["artifacts"];
         assert_eq!(artifacts["unrecorded"], 0, "{artifacts}");

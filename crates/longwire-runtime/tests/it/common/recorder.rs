@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use longwire_engine::Nanos;
+use longwire_engine::{LinkId, Nanos};
 use longwire_packet::bridge::PortIndex;
-use longwire_runtime::record::{Batch, Epoch, Event, Recorder};
+use longwire_runtime::record::{Epoch, Event, Recorder};
 use longwire_runtime::sync::locked;
 
 /// The contents of a recording.
@@ -50,9 +50,9 @@ impl Recorder for Keeper {
         self.wants_frames
     }
 
-    fn record(&mut self, batch: &Batch) -> Result<(), String> {
+    fn record(&mut self, _: LinkId, events: &[Event], all: &[u8]) -> Result<(), String> {
         let mut recorded = locked(&self.kept);
-        for event in &batch.events {
+        for event in events {
             match event {
                 Event::Entered {
                     port,
@@ -60,7 +60,7 @@ impl Recorder for Keeper {
                     wire_len,
                     bytes,
                 } => {
-                    let bytes = batch.bytes[bytes.clone()].to_vec();
+                    let bytes = all[bytes.clone()].to_vec();
                     assert_eq!(*wire_len as usize, bytes.len());
                     recorded.entered.push((*port, *arrival, bytes));
                 }
