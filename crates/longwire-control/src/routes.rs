@@ -107,11 +107,11 @@ pub static ROUTES: [Route; 24] = [
         .body("Options"),
     change(Post, "/v1/links", Change(add, "/add/link/0"))
         .help("Add links, as [[link]] in a topology")
-        .takes(&[AT, IN, CHECK])
+        .takes(&[CHECK])
         .body("NewLink"),
     change(Delete, "/v1/links/{name}", Change(remove, "/remove/0"))
         .help("Remove all matching links")
-        .takes(&[AT, IN, CHECK]),
+        .takes(&[CHECK]),
     get("/v1/paths", Json("Paths"), Slow(paths)).help("Paths: sequences of links"),
     get("/v1/ports", Json("Ports"), Slow(ports)).help("Ports with their counters"),
     get("/v1/rules", Json("Rules"), Slow(rules))
@@ -325,25 +325,21 @@ fn sums(state: &ApiState, call: &Call) -> Result<Reply, Refusal> {
 
 /// Returns the change for a `PATCH` of links.
 fn set(call: &Call) -> Value {
-    timed(call, json!({ "set": { call.name.as_str(): call.body } }))
-}
-
-/// Returns the change for a `POST` of a link.
-fn add(call: &Call) -> Value {
-    timed(call, json!({ "add": { "link": [call.body] } }))
-}
-
-/// Returns the change for a `DELETE` of links.
-fn remove(call: &Call) -> Value {
-    timed(call, json!({ "remove": [call.name] }))
-}
-
-/// Adds the requested time to a change.
-fn timed(call: &Call, mut change: Value) -> Value {
+    let mut change = json!({ "set": { call.name.as_str(): call.body } });
     for name in ["at", "in"] {
         if let Some(time) = call.query.text(name) {
             change[name] = json!(time);
         }
     }
     change
+}
+
+/// Returns the change for a `POST` of a link.
+fn add(call: &Call) -> Value {
+    json!({ "add": { "link": [call.body] } })
+}
+
+/// Returns the change for a `DELETE` of links.
+fn remove(call: &Call) -> Value {
+    json!({ "remove": [call.name] })
 }

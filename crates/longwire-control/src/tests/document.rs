@@ -133,7 +133,7 @@ fn requests_map_to_changes() {
     for [method, target, body, change] in rows(
         r#"
         PATCH | /v1/links/a%2A.down?in=2s | {"rate":"5mbit"} | {"in":"2s","set":{"a*.down":{"rate":"5mbit"}}}
-        POST | /v1/links?at=30s | {"name":"x"} | {"at":"30s","add":{"link":[{"name":"x"}]}}
+        POST | /v1/links?check=true | {"name":"x"} | {"add":{"link":[{"name":"x"}]}}
         DELETE | /v1/links/a%2Fb | ignored | {"remove":["a/b"]}
         POST | /v1/changes?check=true | {"on":["a"]} | {"on":["a"]}
         "#,
@@ -146,6 +146,8 @@ fn requests_map_to_changes() {
         ("PATCH", "/v1/links/a", "{"),
         ("PATCH", "/v1/links/a", ""),
         ("PATCH", "/v1/links/a?on=2s", "{}"),
+        ("POST", "/v1/links?at=30s", "{}"),
+        ("DELETE", "/v1/links/a?in=2s", ""),
         ("POST", "/v1/changes?check=maybe", "{}"),
     ] {
         let refused = ask(method, target, body);
