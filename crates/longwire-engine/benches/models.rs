@@ -25,17 +25,17 @@ const KINDS: [&str; 8] = [
     "rewrite",
 ];
 
-/// Minimum Ethernet frame, without FCS.
+/// Frame length in bytes.
 const LEN: usize = 64;
 
-/// Frames per measured round; amortises the timer.
+/// Frames per measured round, to amortise the cost of reading the clock.
 const FRAMES: u64 = 1_024;
 
-/// Interval between frames: 10 million frames/s.
+/// Interval between frames, in nanoseconds: 10 million frames/s.
 const GAP: u64 = 100;
 
-/// Typical parameter values. With the example values of the units, every frame or none would be
-/// lost.
+/// Typical parameter values. With the units' example values, some models would drop all frames or
+/// none.
 const VALUES: [(&str, &str, &str); 14] = [
     ("normal", "stddev", "3ms"),
     ("pareto-normal", "stddev", "3ms"),
@@ -60,8 +60,8 @@ fn value(info: &ModelInfo, param: &Param) -> &'static str {
     better.map_or(param.unit.example(), |(_, _, value)| value)
 }
 
-/// Returns a model's cases as (table name, model text): only required parameters, and again with
-/// correlation if supported.
+/// Returns a model's cases as (table name, model text): one with all parameters that lack a default
+/// and, if the model supports it, one with correlation in addition.
 fn texts(info: &ModelInfo) -> Vec<(String, String)> {
     let pair = |param: &Param| format!("{}={}", param.name, value(info, param));
     let required = info.params.iter().filter(|param| param.default.is_none());
@@ -109,7 +109,7 @@ fn frame() -> [u8; LEN] {
     bytes
 }
 
-/// Endless traffic; applies each delivery's edits.
+/// Offers frames at a fixed interval and applies each delivery's edits.
 struct Traffic {
     link: Link,
     bytes: [u8; LEN],

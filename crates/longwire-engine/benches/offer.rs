@@ -9,7 +9,7 @@ use longwire_engine::{
     BitRate, Bytes, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdict, models,
 };
 
-/// Frames per measured round; amortises the timer.
+/// Frames per measured round, to amortise the cost of reading the clock.
 const FRAMES: u64 = 1_024;
 
 /// 100 Gbit/s, slightly more than the load offered below.

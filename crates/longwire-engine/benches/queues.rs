@@ -11,7 +11,7 @@ use longwire_engine::{BitRate, FrameMeta, Link, LinkConfig, LinkId, Nanos, Verdi
 /// 10 Gbit/s.
 const RATE: u64 = 10_000_000_000;
 
-/// Minimum Ethernet frame, without FCS: 64 bytes.
+/// Frame length in bytes.
 const LEN: u64 = 64;
 
 /// Frames per burst; ports deliver a burst with a single timestamp.
@@ -43,7 +43,7 @@ fn frame(flow: u8) -> [u8; LEN as usize] {
     bytes
 }
 
-/// Endless traffic in bursts.
+/// Offers bursts of frames at a fixed load.
 struct Traffic {
     link: Link,
     frames: Vec<[u8; LEN as usize]>,
@@ -62,7 +62,7 @@ impl Traffic {
         }
     }
 
-    /// Offers one burst and polls earlier decisions. Returns the sum of releases, to prevent
+    /// Polls due decisions, then offers one burst. Returns the sum of releases, to prevent
     /// dead-code elimination.
     fn burst(&mut self) -> u64 {
         self.bursts += 1;
@@ -84,7 +84,7 @@ impl Traffic {
         sum
     }
 
-    /// Measures the processing of `frames` frames.
+    /// Returns the processing time of `frames` frames, scaled from a whole number of bursts.
     fn time(&mut self, frames: u64) -> Duration {
         let bursts = frames.div_ceil(BURST);
         let start = Instant::now();

@@ -13,13 +13,13 @@ use longwire_engine::{
 };
 use table::Table;
 
-/// Minimum Ethernet frame, without FCS.
+/// Frame length in bytes.
 const LEN: u32 = 64;
 
-/// Frames per measured round; amortises the timer.
+/// Frames per measured round, to amortise the cost of reading the clock.
 const FRAMES: u64 = 1_024;
 
-/// Interval between frames: 10 million frames/s, 5.12 Gbit/s.
+/// Interval between frames, in nanoseconds: 10 million frames/s, 5.12 Gbit/s.
 const GAP: u64 = 100;
 
 /// Table name and model text of each case.
@@ -92,7 +92,7 @@ impl Loader for Files {
     }
 }
 
-/// Endless traffic.
+/// Offers frames at a fixed interval.
 struct Traffic {
     link: Link,
     clock: u64,

@@ -49,7 +49,7 @@ impl FrameHost<Frame> for Printer {
     fn forget(&mut self, _frame: Frame) {}
 }
 
-/// Parses a link specification.
+/// Builds link `number` from its specification.
 fn link(number: u32, line: &str) -> Result<Link, Box<dyn Error>> {
     let spec: LinkSpec = line.parse()?;
     Ok(Link::new(spec.build(&NoLoader)?, 1, LinkId(number)))

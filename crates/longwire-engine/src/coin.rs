@@ -71,11 +71,11 @@ impl CorrelatedCoin {
     }
 }
 
-/// A choice of every n-th frame.
+/// Selects every n-th frame, after an offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EveryNth {
     every: u64,
-    /// Frames up to and including the next chosen one.
+    /// Frames up to and including the next selected one.
     left: u64,
 }
 
@@ -91,7 +91,7 @@ impl EveryNth {
         Ok(EveryNth { every, left })
     }
 
-    /// Decides about the next frame.
+    /// Counts a frame and returns whether it is selected.
     pub fn chooses(&mut self) -> bool {
         self.left -= 1;
         let chosen = self.left == 0;

@@ -9,12 +9,12 @@ use core::mem;
 
 use crate::prelude::*;
 
-/// A FIFO made of blocks.
+/// A FIFO of blocks; an empty one allocates nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<T> {
     /// Front block; grows on demand to [`Self::BLOCK`] items.
     first: VecDeque<T>,
-    /// Allocated once the first block fills up, to keep short queues small.
+    /// Further blocks, allocated once the first is full, to keep short queues small.
     more: Option<Box<MoreBlocks<T>>>,
     len: usize,
 }
@@ -28,11 +28,11 @@ struct MoreBlocks<T> {
     spare: VecDeque<T>,
 }
 
-/// Approximate size of a block.
+/// Approximate size of a block in bytes.
 const BLOCK_BYTES: usize = 2048;
 
-/// Minimum capacity of the block list. A list with fewer blocks and more than twice this capacity
-/// shrinks to it.
+/// Capacity to which the block list shrinks once it has fewer blocks and more than twice this
+/// capacity.
 const REST_KEPT: usize = 32;
 
 impl<T> Fifo<T> {

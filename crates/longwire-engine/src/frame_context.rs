@@ -13,7 +13,8 @@ pub struct FrameContext<'a> {
     pub at: Nanos,
     /// The frame or a prefix of it; may be empty.
     pub bytes: &'a [u8],
-    /// Frames and bytes queued at `at`.
+    /// Frames and bytes queued as of the frame's arrival or, for rate and medium models on a
+    /// managed queue, after it was dequeued.
     pub waiting: (Packets, Bytes),
 }
 

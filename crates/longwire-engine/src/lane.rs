@@ -29,7 +29,7 @@ pub trait FrameAccess<T> {
 pub trait LaneHost<T>: FrameAccess<T> {
     /// Returns the time until which the link stays unchanged, or `None` if [`LaneHost::offered`]
     /// must be called for every frame. Frames that find the link idle and depart before that time
-    /// are decided on arrival, without a call of `offered`.
+    /// are decided on arrival, without a call to `offered`.
     #[inline]
     fn steady_until(&self) -> Option<Nanos> {
         None
@@ -128,7 +128,7 @@ impl<T> Lane<T> {
         true
     }
 
-    /// Offers a frame to a link that queues, edits, copies or answers frames.
+    /// Offers a frame to a link that may queue, edit or copy it, or answer it with an ICMP error.
     //
     // Not inlined, to keep the code for plain links straight-line.
     #[inline(never)]

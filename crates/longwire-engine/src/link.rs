@@ -1,4 +1,4 @@
-//! One link: one direction of emulation.
+//! One direction of an emulated link.
 
 use core::ops::{Bound, RangeBounds};
 
@@ -66,7 +66,8 @@ impl LinkConfig {
 #[derive(Debug)]
 pub struct Link {
     mtu: Mtu,
-    /// Whether the link has no parts other than rate, queue, medium loss and delay.
+    /// Whether the link is on and has no parts other than a fixed or infinite rate, a queue, medium
+    /// loss and delay, none of which reads frame bytes.
     plain: bool,
     /// Router at the link's ingress.
     router: Option<Box<RouterHop>>,
@@ -87,7 +88,7 @@ pub struct Link {
 enum LinkQueue {
     /// Tail drop, decided on arrival.
     AtArrival(TailDrop),
-    /// A managed queue, decided at dequeue.
+    /// A managed queue, which decides about accepted frames at dequeue.
     Managed(Server),
 }
 

@@ -304,7 +304,8 @@ impl Medium {
         verdict
     }
 
-    /// Displaces a frame, which neither waits for earlier frames nor delays later ones.
+    /// Schedules a frame's release. A displaced frame neither waits for earlier frames nor delays
+    /// later ones.
     fn displace(
         &mut self,
         departure: Nanos,

@@ -261,8 +261,8 @@ macro_rules! link_parts {
             )*
 
             /// Returns this specification overridden by `over`, as `--up-delay` overrides
-            /// `--delay`. Parts absent from `over` are kept; its losses replace all losses in
-            /// `self`.
+            /// `--delay`. Parts absent from `over` are kept; lists in `over` (losses and rewriting
+            /// models) replace those in `self`.
             #[must_use]
             pub fn overlay(&self, over: &LinkSpec) -> LinkSpec {
                 LinkSpec {
@@ -270,8 +270,8 @@ macro_rules! link_parts {
                 }
             }
 
-            /// Appends another specification, as if both were written in sequence: losses
-            /// accumulate, other parts are replaced.
+            /// Appends another specification, as if both were written in sequence: losses and
+            /// rewriting models accumulate, other parts are replaced.
             ///
             /// # Errors
             /// If the keyword for "no model" would be combined with models.
@@ -325,7 +325,7 @@ macro_rules! link_parts {
 
         impl LinkConfig {
             /// Returns every part with a text that a [`LinkSpec`] parses back to the same link. The
-            /// queue is the effective one. Each loss model is a separate entry.
+            /// queue is the effective one. Each loss or rewriting model is a separate entry.
             pub fn describe(&self) -> Vec<(&'static str, String)> {
                 let mut parts = Vec::new();
                 $(
@@ -342,7 +342,7 @@ macro_rules! link_parts {
     };
 }
 
-/// Keyword for "no limit" or "no losses".
+/// Keyword for "no model".
 const NONE: Option<&str> = Some("none");
 
 link_parts! {

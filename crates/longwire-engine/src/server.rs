@@ -31,7 +31,8 @@ pub(crate) struct Server {
     waiting_since: Nanos,
     /// Time of the next dequeue, once known.
     ready: Option<Nanos>,
-    /// Time at which the idle link next requests a frame; after an empty dequeue, the next arrival.
+    /// Earliest time at which an idle link would attempt the next dequeue; `None` after an empty
+    /// dequeue, until the next arrival.
     asks_at: Option<Nanos>,
     /// Whether the link is paused or off, so that no frame is dequeued.
     stopped: bool,
@@ -57,7 +58,7 @@ struct Aggregating {
 }
 
 impl Aggregating {
-    /// `None` if frames are sent one by one.
+    /// Returns `None` if frames are sent one by one.
     fn new(aggregate: Aggregate) -> Option<Box<Aggregating>> {
         let rest = Vec::new();
         (aggregate != Aggregate::ONE).then(|| Box::new(Aggregating { aggregate, rest }))

@@ -9,8 +9,8 @@ pub enum Verdict {
     Deliver(Delivery),
     /// The emulated link drops the frame.
     Drop(DropReason),
-    /// The verdict follows when the frame reaches the queue's head.
-    /// [`Link::poll`](crate::Link::poll) returns it and needs the frame's bytes until then.
+    /// The verdict follows: [`Link::poll`](crate::Link::poll) returns it and needs the frame's
+    /// bytes until then.
     Queued,
 }
 

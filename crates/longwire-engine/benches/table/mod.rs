@@ -1,4 +1,4 @@
-//! Table of best times, for SPECIFICATION.md.
+//! Best time per frame of each case, for the tables in SPECIFICATION.md.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -46,7 +46,7 @@ impl Table {
     }
 }
 
-/// Shorter measurements, for cases with many links.
+/// Returns a configuration with short measurements, for benchmarks with many cases.
 pub fn short() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

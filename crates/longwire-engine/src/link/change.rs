@@ -76,7 +76,8 @@ impl Link {
     /// * **Queue.** The new queue receives the queued frames in arrival order, as if all arrived at
     ///   `at`. Frames that it rejects are dropped with its usual reason ([`DropReason::QueueFull`]
     ///   for tail drop). Sojourn times start at the original arrivals. A derived limit is
-    ///   recomputed when rate or delay changes; a lower limit drops the newest frames.
+    ///   recomputed when rate or delay changes; if it falls below the backlog, queued frames are
+    ///   readmitted in arrival order.
     /// * **Models.** Replacements start at `at`: their schedules begin at `at`, and their random
     ///   streams derive from seed, link, purpose and change number. A queue discipline that is kept
     ///   retains its initial rate.

@@ -60,7 +60,7 @@ impl Link {
     }
 
     /// Returns the earliest allowed time for a [change](Link::change): after the departures of all
-    /// frames decided on arrival.
+    /// frames that were decided before departing.
     #[inline]
     pub fn changeable_from(&self) -> Nanos {
         let decided = self.queue.server().map(|server| server.decided_until());

@@ -141,7 +141,7 @@ impl LinkSpec {
     }
 }
 
-/// Returns the mean delay in nanoseconds, as drawn and with releases kept in order.
+/// Returns the mean delay in nanoseconds: as drawn, and with in-order releases.
 fn means_in_order(mut model: Described<dyn DelayModel>) -> (u64, u64) {
     let origin = Origin {
         seed: 0,

@@ -37,8 +37,8 @@ pub(super) fn part(name: &str) -> Result<&'static Part, LinkSpecError> {
     })
 }
 
-/// Splits a line into `NAME=VALUE` pairs. A value may contain spaces: a word without `=`,
-/// or with a comparison (`==`, `>=`), continues the previous value.
+/// Parses a line of `NAME=VALUE` pairs. A value may contain spaces: a word without `=`, or with a
+/// comparison (`==`, `>=`), continues the previous value.
 pub(super) fn read(line: &str, loader: &dyn Loader) -> Result<LinkSpec, LinkSpecError> {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     for word in line.split_whitespace() {

@@ -110,8 +110,9 @@ enum Pattern {
 #[derive(Clone, Debug)]
 struct BitCorruption {
     pattern: Pattern,
-    /// Values of [`PART`] and [`CHECKSUM`].
+    /// Whether only payload bits are eligible ([`PART`]).
     payload_only: bool,
+    /// Whether checksums are repaired ([`CHECKSUM`]).
     repair: bool,
 }
 
@@ -186,8 +187,9 @@ impl CorruptionModel for BitCorruption {
 struct Binomial {
     trials: u32,
     probability: f64,
-    /// Number of trials and probability of no success, in each full part and in the last.
+    /// Number of trials in each full part, and its probability of no success.
     part: (u32, f64),
+    /// The same for the last part.
     last: (u32, f64),
 }
 

@@ -48,7 +48,6 @@ const RANDOM: Entry<Described<dyn DuplicationModel>> = Entry::new(
     |arguments| duplication(arguments, Chosen::Random(arguments.required("rate")?)),
 );
 
-/// Number of copies.
 const COPIES: Param = Param::with_default("copies", Unit::Count, "1")
     .within("1", "100", "1 to 100")
     .help("number of extra copies, 1 to 100");
@@ -124,7 +123,6 @@ enum Chosen {
     Trace(Chances),
 }
 
-/// Duplication of chosen frames.
 #[derive(Clone, Debug)]
 struct Duplication {
     choice: Chosen,

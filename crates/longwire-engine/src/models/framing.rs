@@ -83,7 +83,8 @@ impl Framing {
         (filled + u64::from(self.trailer)) * 8
     }
 
-    /// Returns a length padded to whole cells, without cell headers and capped at `most`.
+    /// Returns `bytes` with the last part, of up to `most` bytes, padded to whole cells but at most
+    /// to `most`; without cell headers.
     fn filled(&self, bytes: u64, most: u64) -> u64 {
         let rest = if bytes > most { bytes % most } else { bytes };
         let filled = rest.next_multiple_of(u64::from(self.cell)).min(most);

@@ -1,7 +1,7 @@
 //! Link models and their registry.
 //!
-//! A model is one file plus one row in its kind's table, at the end of its folder's `mod.rs`.
-//! Names, help, defaults, documentation and conformance tests derive from the tables.
+//! A model is one row in its kind's table (`KIND`), with a constructor. Names, help, defaults,
+//! documentation and conformance tests derive from the tables.
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -24,7 +24,7 @@ use crate::loader::{Loader, NoLoader};
 use crate::prelude::*;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError};
 
-/// The names that most files of models use.
+/// Names that most model files import.
 pub(crate) mod prelude {
     pub(crate) use core::fmt;
 

@@ -23,7 +23,7 @@ pub struct Router {
 /// IPv4 dummy address for a router without an address (RFC 7600, section 4.8).
 const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
-/// A link-local address: the sender's interface is on the router's link.
+/// Link-local default address: the sender's interface is on the router's link.
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 8);
 
 impl Router {
@@ -98,8 +98,8 @@ impl RouterHop {
         self.error.clear();
     }
 
-    /// Handles a packet that is not forwarded. A token bucket limits errors; errors suppressed for
-    /// other reasons take no tokens (RFC 4443, section 2.4 f).
+    /// Writes the ICMP error about a packet that is not forwarded. A token bucket limits errors;
+    /// errors suppressed for other reasons take no tokens (RFC 4443, section 2.4 f).
     pub fn refuse(&mut self, now: Nanos, refusal: Refusal, bytes: &[u8]) {
         let Router { limit, burst, .. } = self.router;
         let addresses = self.router.addresses();
@@ -141,7 +141,7 @@ fn address<A: FromStr>(
     })
 }
 
-/// Routers.
+/// Router models.
 pub static KIND: Kind<Router> = Kind {
     name: "router",
     example: "hop",

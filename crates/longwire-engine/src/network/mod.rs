@@ -44,7 +44,7 @@ pub trait FrameHost<T>: FrameAccess<T> {
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
     /// Whether [`FrameHost::offered`] uses the link. If so, frames that find a link idle are queued
-    /// until an event dequeues them. Otherwise, they enter service immediately, without a call of
+    /// until an event dequeues them. Otherwise, they enter service immediately, without a call to
     /// `offered`.
     #[inline]
     fn watches_offers(&self) -> bool {

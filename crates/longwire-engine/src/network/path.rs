@@ -7,7 +7,7 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u32);
 
-/// A path. Most paths have one link, which is stored inline.
+/// A sequence of links. Most paths have one link, which is stored inline.
 #[derive(Debug)]
 pub(super) struct Path {
     first: LinkId,

@@ -14,7 +14,7 @@ use crate::prelude::*;
 use crate::spec::{Arguments, ModelInfo, Param, SpecError, Unit};
 use crate::trace::Quantity;
 
-/// The parameters.
+/// Name, summary and parameters of the preset.
 pub static INFO: ModelInfo = ModelInfo {
     name: "errant",
     summary: "a phone's rates and latencies, from a row of ERRANT's table (Trevisan et al., \

@@ -10,7 +10,7 @@ const WEBPAGETEST: &str =
 /// operator, technology and signal.
 const ERRANT: &str = "ERRANT (Trevisan et al., Computer Networks 176, 2020), profiles.csv";
 
-/// All presets, from the slowest technology to the fastest.
+/// All presets, grouped by technology.
 pub static PRESETS: [Preset; 13] = [
     Preset {
         name: "dialup",

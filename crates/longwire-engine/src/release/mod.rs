@@ -208,7 +208,7 @@ impl<T> ReleaseQueue<T> {
         self.len() == 0
     }
 
-    /// Keeps only items for whose link and release time `keep` returns `true`. Visits all items.
+    /// Keeps only items for which `keep(link, release)` returns `true`. Visits all items.
     pub fn retain(&mut self, keep: impl Fn(LinkId, Nanos) -> bool) {
         let keep = |waiting: &WaitingItem<T>| keep(waiting.place.link, waiting.place.release);
         self.run.retain(keep);

@@ -10,11 +10,11 @@ use crate::prelude::*;
 /// Slot width: 2^16 nanoseconds.
 const SLOT_BITS: u32 = 16;
 
-/// One turn of the wheel takes 1.07 s. Items for later turns share the slots and are skipped once
-/// per turn.
+/// Number of slots: one turn of the wheel takes 1.07 s. Items for later turns share the slots and
+/// are skipped once per turn.
 const SLOTS: usize = 1 << 14;
 
-/// Slot memory for up to this many items is reused; larger allocations are freed.
+/// Maximum capacity, in items, of slot memory that is reused; larger allocations are freed.
 const KEPT_ITEMS_MAX: usize = 1_024;
 
 /// Maximum number of spare slots.
@@ -135,7 +135,7 @@ impl<T> Wheel<T> {
         };
     }
 
-    /// Marks a slot as empty.
+    /// Marks a slot as empty and recycles its memory.
     fn empty(&mut self, index: usize) {
         self.occupied[index / 64] &= !(1 << (index % 64));
         let memory = mem::take(&mut self.slots[index].items);

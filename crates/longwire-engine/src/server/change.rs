@@ -119,7 +119,7 @@ impl Server {
         old
     }
 
-    /// Sets the tail-drop limit and drops excess frames, newest first.
+    /// Sets the tail-drop limit and [drops excess frames](Server::drop_excess).
     pub fn set_fifo_limit(&mut self, at: Nanos, limit: QueueLimit, transmitter: &Transmitter) {
         let ServedQueue::Fifo(fifo) = &mut self.queue else {
             return;
@@ -128,7 +128,8 @@ impl Server {
         self.drop_excess(at, transmitter);
     }
 
-    /// Drops frames beyond the limit of a tail-drop queue.
+    /// If a tail-drop queue exceeds its limit, readmits its frames in arrival order and drops the
+    /// frames that do not fit.
     pub fn drop_excess(&mut self, at: Nanos, transmitter: &Transmitter) {
         let sending = self.counted_sending(at);
         if matches!(&self.queue, ServedQueue::Fifo(fifo) if fifo.exceeds(sending)) {

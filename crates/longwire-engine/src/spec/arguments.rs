@@ -371,8 +371,8 @@ fn find_param(model: &'static ModelInfo, key: &str) -> Result<usize, SpecError> 
     })
 }
 
-/// Returns the parameter for a value without a key: the first remaining one whose unit accepts it,
-/// or else the one with the most helpful error.
+/// Returns the index of the parameter for a value without a key: the first remaining one whose unit
+/// accepts it, or else the one with the most helpful error.
 fn bare_param(
     model: &'static ModelInfo,
     values: &[Option<String>],
@@ -439,8 +439,8 @@ fn understands(unit: Unit, value: &str) -> bool {
     )
 }
 
-/// Parses `value` in this unit. There is no specific error for a word that is not among the
-/// choices.
+/// Checks that `value` parses in this unit. For a word that is not among the choices, an empty
+/// file name or text, or [`Unit::Rest`], the error is `None`.
 fn check(unit: Unit, value: &str) -> Result<(), Option<UnitError>> {
     printed(unit, value).map(drop)
 }

@@ -75,7 +75,7 @@ pub struct Param {
     pub name: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Default value; `None` if the parameter is required.
+    /// Default value; `None` if the parameter is required, or optional without a default.
     pub default: Option<&'static str>,
     /// One-line help.
     pub help: &'static str,

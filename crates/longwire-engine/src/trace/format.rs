@@ -91,7 +91,7 @@ pub struct Patterns {
     pub sets: Vec<Vec<u64>>,
 }
 
-/// Maximum line length.
+/// Maximum text buffered to detect the format, in bytes: the maximum line length.
 const HEAD_MAX: usize = 64 * 1024;
 
 /// Maximum length of a document, which is buffered as a whole.
@@ -210,7 +210,8 @@ impl TraceReader {
         }
     }
 
-    /// Detects the format from the first significant line. Only tables and JSON lists have columns.
+    /// Detects the format from the first significant line. If columns, units or a filter are
+    /// requested, it is a table or a JSON list: other formats have no columns.
     fn guess(&self, line: &str) -> Format {
         match Format::of(line) {
             Format::Json => Format::Json,

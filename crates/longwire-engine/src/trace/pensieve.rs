@@ -1,8 +1,8 @@
 //! Pensieve traces (Mao et al., SIGCOMM 2017): each line has a time in seconds and a rate in
 //! Mbit/s.
 //!
-//! As in Pensieve's simulator, a line's rate applies from the previous line's time to its own; the
-//! first line only sets the start.
+//! Following Pensieve's simulator, a line's rate applies from the previous line's time to its own;
+//! the first line only sets the start.
 
 use super::quantity::Quantity;
 use super::series::{Series, SeriesBuilder};

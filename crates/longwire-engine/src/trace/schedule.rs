@@ -92,7 +92,7 @@ impl ScheduleReader {
 /// Position of the next unused opportunity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpportunityCursor {
-    /// Start of the current lap in nanoseconds; `u64::MAX` after the end.
+    /// Start of the current period in nanoseconds; `u64::MAX` after the end.
     lap: u64,
     group: usize,
     /// Number of used opportunities in the group.
@@ -115,7 +115,7 @@ impl OpportunitySchedule {
     #[inline]
     pub fn time(&self, place: &OpportunityCursor) -> Option<u64> {
         let inside = u64::from(self.groups[place.group].milli) * NANOS_PER_MILLI;
-        // A lap beyond representable time has no opportunities.
+        // A period beyond representable time has no opportunities.
         place.lap.checked_add(inside)
     }
 
@@ -131,7 +131,7 @@ impl OpportunitySchedule {
         let length = self.length().as_nanos();
         let beyond = (least - place.lap).saturating_sub(length);
         if beyond > 0 {
-            // The last opportunity of a lap is also the start of the next lap.
+            // A period's last opportunity is also the start of the next period.
             self.lap(place, beyond.div_ceil(length), repeats);
         }
         let Some(inside) = least.checked_sub(place.lap) else {
@@ -169,7 +169,7 @@ impl OpportunitySchedule {
         repeats: bool,
     ) -> Option<u64> {
         if count > self.count && repeats {
-            // Whole laps return to the same position.
+            // Whole periods return to the same position.
             let laps = (count - 1) / self.count;
             let later = laps.saturating_mul(self.length().as_nanos());
             place.lap = place.lap.saturating_add(later);
@@ -195,7 +195,7 @@ impl OpportunitySchedule {
         }
     }
 
-    /// Advances to the start of a later lap, or to the end.
+    /// Advances to the start of a later period, or to the end.
     fn lap(&self, place: &mut OpportunityCursor, laps: u64, repeats: bool) {
         let later = laps.saturating_mul(self.length().as_nanos());
         *place = OpportunityCursor {

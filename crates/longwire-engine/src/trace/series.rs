@@ -39,10 +39,10 @@ pub const END: Param = Param::with_default("end", Unit::Choice(&["loop", "hold",
 /// Equal neighbours are merged. Entries take 16 bytes and are shared by clones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// Start of each value, strictly increasing from 0.
+    /// Start of each value in nanoseconds, strictly increasing from 0.
     starts: Arc<[u64]>,
     values: Arc<[u64]>,
-    /// End of the last value; `u64::MAX` if unspecified.
+    /// End of the last value in nanoseconds; `u64::MAX` if unspecified.
     length: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct Series {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     index: usize,
-    /// Start of the current lap.
+    /// Start of the current period.
     lap: u64,
 }
 
@@ -81,7 +81,7 @@ impl Series {
         &self.values
     }
 
-    /// Returns each value of one lap with its duration.
+    /// Returns each value with its duration in nanoseconds.
     pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
         let ends = self.starts[1..]
             .iter()
@@ -90,7 +90,7 @@ impl Series {
         stretches.map(|((start, end), value)| (*value, end - start))
     }
 
-    /// Returns the sum over one lap of value times duration (in nanoseconds).
+    /// Returns the sum of value times duration in nanoseconds, over one period.
     pub fn integral(&self) -> u128 {
         let terms = self.stretches();
         terms
@@ -158,7 +158,7 @@ impl Series {
         let end = self.starts.get(cursor.index + 1).unwrap_or(&self.length);
         Stretch {
             start: Nanos::from_nanos(cursor.lap + self.starts[cursor.index]),
-            // A lap beyond representable time never ends.
+            // A value whose end is not representable never ends.
             end: Nanos::from_nanos(cursor.lap.saturating_add(*end)),
             value: Some(self.values[cursor.index]),
         }

@@ -376,7 +376,7 @@ fn split_unit(quantity: Quantity, cell: &str) -> (String, Option<String>) {
             return (base(name.trim_end_matches('_')), known);
         }
     }
-    // The unit itself may contain underscores, as in bytes_per_s.
+    // The unit itself may contain underscores: bytes_per_s.
     for (at, mark) in cell.char_indices() {
         if matches!(mark, '_' | ' ' | '-') && quantity.scale(&cell[at + 1..]).is_some() {
             return (base(&cell[..at]), Some(cell[at + 1..].to_owned()));

@@ -138,7 +138,7 @@ impl Trains {
     }
 
     /// Returns the base delay for each millisecond, interpolated linearly between trains and
-    /// truncated, as in CellReplay.
+    /// truncated like CellReplay's.
     ///
     /// # Errors
     /// Never for trains from [`TrainsReader`].

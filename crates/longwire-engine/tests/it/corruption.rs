@@ -385,7 +385,8 @@ fn loss_and_corruption_leave_each_other_alone() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// With all bits corrupted, repair changes only checksums and is idempotent.
+    /// On corrupted or truncated frames, repair changes only checksums and is idempotent; intact
+    /// frames stay unchanged.
     #[test]
     fn repair_is_its_own_repair(
         which in 0usize..11,

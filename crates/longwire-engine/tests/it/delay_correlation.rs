@@ -99,7 +99,7 @@ fn bounds_and_uniform_delays_are_kept_too() {
     check(text, "", truncated, 0.6);
 }
 
-/// One delay has half of the probability.
+/// The distribution has an atom of probability 1/2 at 20 ms.
 #[test]
 fn a_distribution_from_a_file_is_kept() {
     let contents = "10 0\n20 0.25\n20 0.75\n60 1\n";

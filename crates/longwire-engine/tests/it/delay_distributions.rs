@@ -223,7 +223,7 @@ fn the_bound_detects_a_deviation_of_a_hundredth() {
     assert!(ks_distance(&mut samples, normal(50.0 * MS, 10.1 * MS)) > bound);
     let mut samples = delays("weibull:scale=20ms,shape=0.7", 1);
     assert!(ks_distance(&mut samples, weibull(20.0 * MS, 0.71)) > bound);
-    // Clamped rather than redrawn.
+    // The distribution if negative values were clamped instead of redrawn.
     let mut samples = delays("normal:mean=2ms,stddev=4ms", 2);
     assert!(ks_distance(&mut samples, normal(2.0 * MS, 4.0 * MS)) > 10.0 * bound);
 }

@@ -45,9 +45,9 @@ fn assert_delays(table: &str) {
     }
 }
 
-/// The last step holds as long as the one before, so a lap is 20 s. Queries may be in any time
+/// The last step holds as long as the one before, so a period is 20 s. Queries may be in any time
 /// order. A linear delay changes by 3 ps per nanosecond, rounded to nearest; the last step
-/// interpolates to the first step of the next lap.
+/// interpolates to the first step of the next period.
 #[test]
 fn steps_hold_loop_or_stop() {
     assert_delays(

@@ -77,7 +77,7 @@ fn any_wire() -> impl Strategy<Value = Wire> {
     })
 }
 
-/// Frames as (gap, length), starting at an arbitrary time.
+/// Frames as (arrival in nanoseconds, length in bytes), starting at an arbitrary time.
 fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let start = prop_oneof![
         Just(0),

@@ -82,7 +82,7 @@ fn each_gap_ends_with_a_frame_that_hurries() {
     assert!(numbers("gap:gap=4,rate=0%").is_empty());
 }
 
-/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: as in netem, an
+/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: like in netem, an
 /// unselected frame does not restart the gap.
 #[test]
 fn gaps_are_longer_with_a_probability() {

@@ -56,7 +56,7 @@ fn doubts(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Sensible links closest to the doubtful ones.
+/// Sensible links that differ little from doubtful ones.
 #[test]
 fn plausible_links_are_accepted_silently() {
     for line in [

@@ -94,7 +94,7 @@ fn packets_with_expired_time_to_live_are_dropped() {
     assert_eq!(rewritten("ip:ttl=255,dscp=1,ecn=ce", &arp), Ok(arp));
 }
 
-/// A queue marks only ECN-capable packets.
+/// The edit `mark` sets CE in ECN-capable packets only.
 #[test]
 fn marks_are_put_on_packets_that_take_them() {
     for (ecn, marked) in [(0, 0), (1, 3), (2, 3), (3, 3)] {

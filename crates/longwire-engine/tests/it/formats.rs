@@ -136,7 +136,7 @@ fn cellreplays_trains_hold_base_delays() {
     }
 }
 
-/// Covers only patterns without end; the files of `netem_trace.rs` cover the others.
+/// Covers only unlimited patterns; the files in `netem_trace.rs` cover the others.
 #[test]
 fn netem_traces_patterns_may_repeat_for_ever() {
     let text = r#"{"RepeatedBwPatternConfig":{"pattern":[

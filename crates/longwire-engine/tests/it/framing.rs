@@ -47,7 +47,8 @@ fn atm_carries_packets_in_whole_cells() {
 /// MTU, 1420 by default; of a longer packet, only the remainder after whole MTUs is padded. A
 /// keepalive has no payload but still takes one cell. A full packet becomes 1500 bytes over IPv6.
 ///
-/// A Wi-Fi subframe ends at four bytes: delimiter 4, header 26, LLC and SNAP 8, sequence 4, packet.
+/// A Wi-Fi subframe (delimiter 4, header 26, LLC and SNAP 8, packet, frame check sequence 4) is
+/// padded to a multiple of four bytes.
 #[test]
 fn frames_take_their_bytes_on_the_wire() {
     for [text, len, bytes] in rows(

@@ -45,7 +45,7 @@ fn each_model_guarantees_its_lower_bound() {
     }
 }
 
-/// Plugins that declare a bound of 2 ms and violate it for odd frames.
+/// Provides plugins that declare a bound of 2 ms and violate it for every other frame.
 struct Careless;
 
 impl Loader for Careless {

@@ -161,8 +161,8 @@ fn gilbert_and_elliotts_patterns_are_those_of_the_chain() {
     }
 }
 
-/// The four-state chain, numbered as in the paper: 1 received in a gap, 2 received in a burst,
-/// 3 lost in a burst, 4 lost in a gap.
+/// Returns the four-state chain with the paper's numbers: 1 received in a gap, 2 received in a
+/// burst, 3 lost in a burst, 4 lost in a gap.
 fn four_states([p13, p31, p32, p23, p14]: [f64; 5]) -> Chain<4> {
     Chain {
         moves: [

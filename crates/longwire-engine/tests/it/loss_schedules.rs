@@ -1,4 +1,4 @@
-//! Deterministic losses: by count, from a list and over time.
+//! Losses by count, from a list and over time.
 
 use crate::common::assert_binomial;
 use crate::common::files::{self, frame_context, stream};
@@ -154,7 +154,7 @@ fn a_trace_gives_loss_probabilities() {
         let mut trace = parse(&format!("trace:file=x,end={end}"), contents);
         let mut stream = Stream::new(1, 0, Purpose::MediumLoss);
         for (minute, rate) in rates.into_iter().chain([after; 2]).enumerate() {
-            // A lap takes four minutes; its second minute is checked last.
+            // A period takes four minutes; the second period is checked only in its second minute.
             let minute = if minute == 4 { 5 } else { minute as u64 };
             let lost = (0..60_000).filter(|index| {
                 let frame = frame_context(EPOCH + minute * 60 * SECOND + index * MS, 500);

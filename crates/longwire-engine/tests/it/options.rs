@@ -107,7 +107,7 @@ fn an_undersized_queue_gets_a_sufficient_size() {
     let least = QueueLimit::needed(rate, Nanos::ZERO);
     assert_eq!(least, Some((Packets(2), Bytes(3_028))));
     assert_eq!(QueueLimit::needed(None, Nanos::from_secs(1)), None);
-    // The default limit does not trigger the warning about small queues, except for absurd links.
+    // The default limit does not trigger the warning about small queues.
     for delay in ["0", "1ms", "20ms", "3s"] {
         for rate in ["1bit", "64kbit", "10mbit", "100gbit"] {
             assert_eq!(
@@ -118,7 +118,7 @@ fn an_undersized_queue_gets_a_sufficient_size() {
     }
 }
 
-/// Returns a frame of `len` bytes with these VLAN tags.
+/// Returns a MAC header with these VLAN tags.
 fn tagged(tags: &[[u8; 2]]) -> Vec<u8> {
     let mut header = vec![0u8; 12];
     for tag in tags {

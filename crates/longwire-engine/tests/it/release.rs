@@ -43,7 +43,7 @@ struct Step {
     forgotten: u32,
 }
 
-/// Steps for `links` links, with delays and gaps up to these maxima.
+/// Returns steps for `links` links, with delays and gaps below these maxima, in nanoseconds.
 fn any_steps(links: u32, delay_max: u64, gap_max: u64) -> impl Strategy<Value = Vec<Step>> {
     let pushes = proptest::collection::vec((0..links, 0..delay_max), 0..20);
     let step = (0..gap_max, pushes, 0usize..30, 0..links * 4);
@@ -129,7 +129,7 @@ fn never_comes_last() {
     assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
 }
 
-/// Queues long enough to add and remove blocks: 3 links with 10,000 items each.
+/// A backlog of 10,000 items on each of 3 links, partly pushed out of order.
 #[test]
 fn long_lines_keep_their_order() {
     let mut queue = ReleaseQueue::new();

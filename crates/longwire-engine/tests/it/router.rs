@@ -138,7 +138,7 @@ fn errors(text: &str, gap: Nanos, packets: u64) -> Vec<u64> {
 #[test]
 fn errors_are_limited_by_a_token_bucket() {
     // 50 immediately, then one per 1 ms since the bucket was full, to the nanosecond: after n
-    // packets, floor(50 + n · gap / 1 ms) in total.
+    // packets, min(n, 50 + floor((n - 1) · gap / 1 ms)) in total.
     let gap = Nanos::from_micros(10);
     let sent = errors("router=hop", gap, 20_000);
     for packets in [1, 49, 50, 51, 60, 99, 100, 101, 5_000, 19_999, 20_000u64] {

@@ -12,7 +12,7 @@ const CONFIDENCE: f64 = 0.998;
 
 const SAMPLES: u64 = 200_000;
 
-/// Returns delays, in nanoseconds, of frames sent every second, so that no release is postponed.
+/// Returns delays, in nanoseconds, of frames one second apart, so that no release is postponed.
 fn delays(delay: &str, seed: u64) -> Vec<f64> {
     const GAP: u64 = 1_000_000_000;
     let mut link = link(&format!("delay={delay}"), seed);

@@ -160,7 +160,7 @@ proptest! {
             prop_assert_eq!(found.value, oracle(&rows, length, since, end));
             prop_assert!(found.start.as_nanos() <= since);
             prop_assert!(since < found.end.as_nanos() || found.end == Nanos::MAX);
-            // The stretch includes its last instant.
+            // The value also holds in the last nanosecond of its stretch.
             if found.end < Nanos::MAX {
                 let last = found.end.as_nanos() - 1;
                 prop_assert_eq!(found.value, oracle(&rows, length, last, end));

@@ -1,4 +1,4 @@
-//! Delay distributions with closed-form quantiles, one table row each.
+//! Parametric delay distributions.
 
 use longwire_units::parse_real;
 use longwire_units::special::{GAMMA_SHAPE_MAX, gamma_quantile, gamma_tails, normal_above};
@@ -226,7 +226,6 @@ fn build_uniform(arguments: &Arguments<'_>) -> Built {
     sampler.formula(Formula::Uniform(min.as_nanos() as f64, span))
 }
 
-/// A uniform delay.
 #[derive(Clone, Copy, Debug)]
 struct UniformDelay {
     min: Nanos,

@@ -15,7 +15,7 @@ use crate::trace::{END, End, Quantity};
 const UNIT: Param = Param::with_default("unit", Unit::Choice(&["ms", "us", "ns", "s"]), "ms")
     .help("unit of delays written without one");
 
-/// Maximum number of values in a distribution: 128 MiB.
+/// Maximum number of values in a distribution: 128 MiB of samples.
 const VALUES_MAX: usize = 1 << 24;
 
 /// Returns the scale of numbers without a unit.

@@ -14,8 +14,8 @@ const CHANGE: Param = Param::with_default("change", Unit::Choice(&["step", "line
 #[derive(Clone, Debug)]
 struct DelaySchedule {
     series: Series,
-    /// Whether to interpolate linearly. The last entry interpolates to the first entry of the next
-    /// lap, or holds.
+    /// Whether to interpolate linearly; the last entry wraps to the first of the next period, or
+    /// holds.
     is_linear: bool,
     end: End,
     epoch: Nanos,

@@ -7,7 +7,6 @@ use longwire_units::parse_real;
 use super::DelayModel;
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Described<dyn DelayModel>> = Entry::new(
     "sinusoid",
     "mean + amplitude·sin(2π t/period + phase), t from the link's start; models a satellite at \
@@ -47,7 +46,6 @@ fn build(arguments: &Arguments<'_>) -> Result<Described<dyn DelayModel>, SpecErr
     })))
 }
 
-/// A sinusoid.
 #[derive(Clone, Debug)]
 struct Sinusoid {
     mean: Nanos,

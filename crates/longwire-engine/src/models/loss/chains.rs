@@ -218,7 +218,6 @@ pub(super) const BURST: Entry<PlacedLoss> = Entry::new(
     build_burst,
 );
 
-/// Burst length distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BurstLengths {
     Fixed,
@@ -240,7 +239,6 @@ fn build_burst(arguments: &Arguments<'_>) -> Result<PlacedLoss, SpecError> {
     placed(arguments, burst)
 }
 
-/// Burst loss.
 #[derive(Clone, Copy, Debug)]
 struct BurstLoss {
     start: Probability,

@@ -31,7 +31,6 @@ pub const ENTRY: Entry<PlacedLoss> = Entry::new(
     },
 );
 
-/// Loss of frames with matching contents.
 #[derive(Clone, Debug)]
 struct ContentLoss {
     filter: Box<Filter>,
@@ -39,11 +38,11 @@ struct ContentLoss {
 }
 
 impl LossModel for ContentLoss {
-    /// Filters read frame bytes. Only matching frames draw, because matching is deterministic.
     fn reads_bytes(&self) -> bool {
         true
     }
 
+    /// Draws only for matching frames; matching is deterministic.
     fn judge(&mut self, frame: &FrameContext<'_>, stream: &mut Stream) -> LossDecision {
         let met = self.filter.matches(frame.bytes, frame.frame.len);
         let lost = met && stream.chance(self.probability);

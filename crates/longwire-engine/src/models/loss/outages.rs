@@ -89,7 +89,6 @@ fn read_outages(text: &str) -> Result<Vec<(u64, u64)>, String> {
     Ok(outages)
 }
 
-/// Loss in outages.
 #[derive(Clone, Debug)]
 struct OutageLoss {
     /// Start and end of each outage, after the origin.
@@ -99,7 +98,8 @@ struct OutageLoss {
     /// Time from the link's epoch to the origin.
     offset: Nanos,
     origin: Nanos,
-    /// Index of the last frame's outage; usually the next frame's too.
+    /// Index of the first outage that had not ended at the last frame; usually unchanged for the
+    /// next frame.
     last: usize,
 }
 

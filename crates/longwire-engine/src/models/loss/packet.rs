@@ -46,7 +46,6 @@ pub(crate) fn independent(probability: Probability) -> PlacedLoss {
 /// No limit on consecutive losses.
 const UNLIMITED: u64 = u64::MAX;
 
-/// Independent loss.
 #[derive(Clone, Copy, Debug)]
 struct PacketLoss {
     rate: Probability,

@@ -4,7 +4,6 @@ use super::fifo::FrameLine;
 use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Queue> = Entry::new(
     "codel",
     "controlled delay (RFC 8289): drops the head once all frames have waited longer than target \

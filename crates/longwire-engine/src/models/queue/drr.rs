@@ -8,7 +8,6 @@ use super::{
 };
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Queue> = Entry::new(
     "drr",
     "deficit round robin (Shreedhar and Varghese 1996): classes of code points (DSCP, or PCP of \
@@ -64,9 +63,9 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 /// Code points determine the class; frames without IP, or without a VLAN tag, have code point 0.
 ///
 /// The limit applies to all classes together. While the queue, including an arriving frame, exceeds
-/// it, the newest frame in the class with the most bytes per weight is dropped (longest queue drop,
-/// as in McKenney, "Stochastic Fairness Queueing", 1990). Ties go to the arriving frame's class,
-/// which drops that frame, then to the first class. Drops are [`DropReason::QueueFull`].
+/// it, the newest frame in the class with the most bytes per weight is dropped (longest queue drop;
+/// McKenney, "Stochastic Fairness Queueing", 1990). Ties go to the arriving frame's class, which
+/// drops that frame, then to the first class. Drops are [`DropReason::QueueFull`].
 #[derive(Clone, Debug)]
 struct DeficitRoundRobin {
     classes: Classes,
@@ -88,7 +87,7 @@ struct ClassLine {
 }
 
 impl ClassLine {
-    /// Returns the deficit still needed to send the head.
+    /// Returns the bytes by which the deficit falls short of the head's length.
     #[inline]
     fn lacks(&self) -> u64 {
         let len = self.frames.head().map_or(0, |head| u64::from(head.len));

@@ -56,7 +56,7 @@ const TSHIFT: Param = Param::with_default("tshift", Unit::Time, "50ms")
 enum DualScheduler {
     /// Weighted round robin: L4S bytes per classic byte while both queues are backlogged; not zero.
     WeightedRoundRobin(u32),
-    /// Serves the head with the longest waiting time, after adding this time to the L4S head's.
+    /// Serves the head with the longer waiting time, after adding this time to the L4S head's.
     TimeShiftedFifo(Nanos),
 }
 
@@ -153,8 +153,7 @@ fn build(arguments: &Arguments) -> Result<Queue, SpecError> {
 ///   backlogged. The balance stays constant while only one is backlogged, dropped frames are not
 ///   charged, and the balance is reset in favour of L when the link becomes idle (A.1).
 /// * `p_CL` is capped at 1: a higher likelihood would accumulate without bound.
-/// * A limit in bytes works as in figure 3, with one `mtu` kept free; a limit in frames is an
-///   addition.
+/// * A limit in bytes follows figure 3, with one `mtu` kept free; a limit in frames is an addition.
 #[derive(Clone, Debug)]
 struct DualPi2 {
     limit: QueueLimit,
@@ -197,7 +196,7 @@ struct CountedLine {
 }
 
 impl CountedLine {
-    /// `recur()` in figure 4.
+    /// Accumulates a likelihood and returns whether the event occurs: `recur()` in figure 4.
     #[inline]
     fn happens(&mut self, likelihood: f64) -> bool {
         self.count += likelihood;
@@ -308,7 +307,7 @@ impl DualPi2 {
         Some(frame)
     }
 
-    /// `laqm()` in figure 5.
+    /// Returns the native marking likelihood: `laqm()` in figure 5.
     #[inline]
     fn native(&self, delay: Nanos) -> f64 {
         let (min, range) = (self.l4s_min, self.l4s_range);

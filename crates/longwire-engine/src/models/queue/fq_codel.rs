@@ -7,7 +7,6 @@ use super::pool::{Pool, PoolLine};
 use super::{Discipline, HeaderFields, Queue, QueueContext, QueueLimit, QueuedFrame, parameters};
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Queue> = Entry::new(
     "fq-codel",
     "per-flow queues with CoDel (RFC 8290): sparse flows first, the others by deficit round robin; \
@@ -87,7 +86,7 @@ const NONE: u32 = u32::MAX;
 /// and never shrinks.
 ///
 /// Drops by CoDel are [`DropReason::Aqm`], drops at the limits [`DropReason::QueueFull`]. CoDel
-/// works as in [`super::codel::Codel`], with the same differences from the RFC; each queue has its
+/// works like [`super::codel::Codel`], with the same differences from the RFC; each queue has its
 /// own backlog.
 ///
 /// Interpretation where the RFC is ambiguous:
@@ -184,7 +183,7 @@ impl FqCodel {
     #[inline]
     fn flow_of(&self, hash: u64) -> u32 {
         let flows = self.flows.len() as u64;
-        // Avoid the division, which would account for a quarter of the time per arrival.
+        // Avoids the division, which would account for a quarter of the time per arrival.
         if flows.is_power_of_two() {
             (hash & (flows - 1)) as u32
         } else {

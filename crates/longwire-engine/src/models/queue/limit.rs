@@ -3,7 +3,7 @@
 use super::Queue;
 use crate::models::prelude::*;
 
-/// Registry entry.
+/// Registry entry of `tail-drop`.
 pub const ENTRY: Entry<Queue> = Entry::new(
     "tail-drop",
     "FIFO that drops arrivals above a limit; the frame in service counts, framing does not",

@@ -35,7 +35,7 @@ pub use tail_drop::TailDrop;
 pub enum Queue {
     /// Tail-drop FIFO, decided on arrival from the departures of earlier frames.
     TailDrop(QueueLimit),
-    /// Decides at dequeue.
+    /// A discipline, which decides about accepted frames at dequeue.
     Managed(Described<dyn Discipline>),
 }
 
@@ -71,7 +71,7 @@ pub struct QueuedFrame {
     pub flow: u64,
     /// Length without framing.
     pub len: u32,
-    /// DSCP and ECN, laid out as in the IP header.
+    /// DSCP and ECN, in the layout of the IP header.
     traffic_class: u8,
     /// 1 if the frame will be marked Congestion Experienced.
     mark: u8,
@@ -197,7 +197,7 @@ pub trait Discipline: DynClone + fmt::Debug + Send + Sync {
     fn give_up(&mut self, frames: &mut Vec<QueuedFrame>);
 
     /// Called at most once before an arrival, if the link became idle after the last frame.
-    /// Replaces a call of [`Discipline::dequeue`] that would have found the queue empty.
+    /// Replaces a call to [`Discipline::dequeue`] that would have found the queue empty.
     fn idle(&mut self) {}
 
     /// Returns the limit, for reports and memory sizing.

@@ -8,7 +8,6 @@ use super::{Discipline, HeaderFields, LinkFacts, Queue, QueueContext, QueueLimit
 use super::{difference, parameters};
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Queue> = Entry::new(
     "pie",
     "proportional integral controller enhanced (RFC 8033): drops arrivals with a probability \
@@ -96,8 +95,8 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 /// * A departure that empties the queue counts as a delay of 0: with timestamps alone, the last
 ///   sample would persist while the link is idle.
 /// * PIE is always on; switching by queue length (section 5.3) is omitted.
-/// * Frames within the burst allowance do not change the sums of section 5.4, as in appendix A; in
-///   appendix B, they do.
+/// * Following appendix A, frames within the burst allowance do not change the sums of section 5.4;
+///   in appendix B, they do.
 /// * `MEAN_PKTSIZE`, which the RFC leaves open, is a parameter.
 #[derive(Clone, Debug)]
 struct Pie {
@@ -158,7 +157,7 @@ impl Pie {
         }
     }
 
-    /// `calculate_drop_prob()` in appendix A.
+    /// Returns the state after a tick: `calculate_drop_prob()` in appendix A.
     fn after_tick(&self) -> PieState {
         let PieState {
             mut probability,

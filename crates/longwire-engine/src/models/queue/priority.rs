@@ -6,7 +6,6 @@ use super::{
 };
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Queue> = Entry::new(
     "priority",
     "strict priority by DSCP (RFC 2474) or VLAN PCP (802.1Q), one FIFO per class. When full, an \

@@ -149,7 +149,7 @@ struct Red {
     in_bytes: bool,
     /// Mean packet size in bytes; not zero.
     packet: f64,
-    /// Rate used to convert idle time to packets.
+    /// Rate used to convert idle time to packets; `None` for the link's rate.
     bandwidth: Option<BitRate>,
     /// Whether ECN-capable frames are marked instead of dropped.
     ecn: bool,

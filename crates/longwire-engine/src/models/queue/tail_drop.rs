@@ -6,7 +6,7 @@ use core::mem;
 use super::QueueLimit;
 use crate::models::prelude::*;
 
-/// A tail-drop queue, computed only from departures (as in TLEM): a frame occupies the queue until
+/// A tail-drop queue, computed only from departures, like TLEM's: a frame occupies the queue until
 /// it departs, so an arrival finds all frames with later departures queued.
 ///
 /// Memory is allocated in blocks; it grows and shrinks with the number of queued frames, not with
@@ -16,8 +16,9 @@ use crate::models::prelude::*;
 pub struct TailDrop {
     packets_limit: u64,
     bytes_limit: u64,
-    /// Block with the next departures, and the number of its frames already departed.
+    /// Block with the next departures.
     first: Vec<PendingFrame>,
+    /// Number of frames in `first` that have departed.
     gone: usize,
     /// Full blocks between the first and the last.
     middle: VecDeque<Vec<PendingFrame>>,
@@ -49,8 +50,8 @@ struct PendingFrame {
 /// Frames per block: 2 KiB.
 const BLOCK: usize = 128;
 
-/// Minimum capacity of the block list. A list with fewer blocks and more than twice this capacity
-/// shrinks to it.
+/// Capacity to which the block list shrinks once it has fewer blocks and more than twice this
+/// capacity.
 const MIDDLE_KEPT: usize = 32;
 
 impl TailDrop {

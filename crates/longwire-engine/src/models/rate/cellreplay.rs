@@ -6,7 +6,6 @@ use crate::models::prelude::*;
 use crate::trace::schedule::ScheduleReader;
 use crate::trace::trains::{Trains, TrainsReader, interpolated};
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "cellreplay",
     "packets after an idle period leave like recorded packet trains, later ones at the recorded \
@@ -138,7 +137,7 @@ struct Light {
     pause: u64,
     /// Bytes per opportunity.
     size: u64,
-    /// Start of the current lap through the trains.
+    /// Start of the current period of the trains.
     lap: u64,
     /// Current train: index, arrival of its first packet, next opportunity and its remaining bytes.
     index: usize,

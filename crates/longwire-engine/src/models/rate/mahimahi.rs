@@ -7,7 +7,6 @@ use crate::models::prelude::*;
 use crate::trace::End;
 use crate::trace::schedule::{OpportunityCursor, OpportunitySchedule, ScheduleReader};
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "mahimahi",
     "packet delivery opportunities from a file, one time in ms per line, with the semantics of \
@@ -27,7 +26,7 @@ pub(super) const ENTRY: Entry<Rate> = Entry::new(
 pub(super) const OPPORTUNITY: Param = Param::with_default("opportunity", Unit::Size, "1504b")
     .help("bytes per opportunity; mahimahi's 1504b are 1500 bytes of IP and a 4-byte TUN header");
 
-/// Bytes added to each frame.
+/// Bytes added to each frame's length; may be negative.
 pub(super) const OVERHEAD: Param = Param::with_default("overhead", Unit::Signed, "-10")
     .within("-65535", "65535", "-65535..65535")
     .help(
@@ -79,7 +78,7 @@ pub(super) fn counted(bits: u64, overhead: i64) -> u64 {
     (bits / 8).saturating_add_signed(overhead).max(1)
 }
 
-/// A link that delivers frames at given opportunities.
+/// Rate model that delivers frames at given opportunities.
 #[derive(Clone, Debug)]
 pub(crate) struct Mahimahi {
     opportunities: Opportunities,
@@ -87,7 +86,7 @@ pub(crate) struct Mahimahi {
 }
 
 impl Mahimahi {
-    /// Creates a link with mahimahi's opportunity size and overhead.
+    /// Creates a model with mahimahi's opportunity size and overhead.
     pub fn usual(schedule: OpportunitySchedule, end: End) -> Mahimahi {
         Mahimahi {
             opportunities: Opportunities::new(schedule, SIZE_USUAL, end == End::Loop),
@@ -133,8 +132,9 @@ pub(super) struct Opportunities {
     size: u64,
     epoch: u64,
     next: OpportunityCursor,
-    /// Time and remaining bytes of the opportunity used last.
+    /// Time of the opportunity used last, in nanoseconds after the epoch.
     current: u64,
+    /// Bytes left in that opportunity.
     left: u64,
 }
 
@@ -201,7 +201,7 @@ impl Opportunities {
         self.instant(last)
     }
 
-    /// Returns the mean rate over a lap, with an error below 1 bit/s.
+    /// Returns the mean rate over one period, with an error below 1 bit/s.
     pub fn mean(&self) -> Option<BitRate> {
         let bits = u128::from(self.schedule.count()) * u128::from(self.size) * 8;
         let rate = bits * 1_000_000_000 / u128::from(self.schedule.length().as_nanos());

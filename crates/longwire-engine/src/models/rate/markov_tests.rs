@@ -52,8 +52,8 @@ fn holding_times_are_exponential() {
     }
 }
 
-/// About 100,000 visits to each of three states: the frequency of the first transition is within
-/// four standard deviations.
+/// 300,000 visits to three states: the frequency of each transition is within four standard
+/// deviations of its weight.
 #[test]
 fn states_are_left_as_the_weights_say() {
     let time = Nanos::from_millis(1);

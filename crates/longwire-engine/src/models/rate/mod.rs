@@ -329,7 +329,7 @@ impl Transmitter {
         gone
     }
 
-    /// Serves an aggregate.
+    /// Serves an aggregate of `wire_bits` and returns its departure.
     pub(crate) fn serve_bits(&mut self, first: &FrameContext<'_>, wire_bits: u64) -> Nanos {
         match &mut self.modelled {
             None => self.exact.free_at().max(first.at),
@@ -343,7 +343,7 @@ impl Transmitter {
         modelled.is_some_and(|modelled| modelled.model.reads_bytes())
     }
 
-    /// Returns a frame's bits on the wire.
+    /// Returns a frame's bits on the wire; without a rate model, excluding framing.
     pub(crate) fn wire_bits(&self, len: u32) -> u64 {
         match &self.modelled {
             None => u64::from(len) * 8,

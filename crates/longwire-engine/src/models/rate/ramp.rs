@@ -4,7 +4,7 @@ use super::RateModel;
 use super::varying::NANOBITS;
 use crate::models::prelude::*;
 
-/// The rate is `rate` bit/s from `time` nanoseconds after the epoch on; 0 stops the link.
+/// A rate of `rate` bit/s from `time` nanoseconds after the epoch on; 0 stops the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub time: u64,
@@ -115,9 +115,10 @@ pub struct Ramps {
     /// Halves sent per period.
     lap_halves: u128,
     epoch: u64,
-    /// Index of the current ramp and start of its lap. An index equal to the number of ramps means
-    /// the rate after the last.
+    /// Index of the current ramp. An index equal to the number of ramps means the rate after the
+    /// last.
     index: usize,
+    /// Start of the current period, in nanoseconds after the epoch.
     lap: u64,
     /// Last departure, rounded down.
     at: u64,

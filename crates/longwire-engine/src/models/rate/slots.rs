@@ -1,4 +1,4 @@
-//! Transmission slots, as with netem's `slot`.
+//! Transmission slots, like netem's `slot`.
 
 use super::varying::NANOBITS;
 use super::{Rate, RateModel, Serializer};
@@ -8,7 +8,6 @@ use crate::models::is_scheduled;
 use crate::models::prelude::*;
 use crate::models::queue::limit::FULL_FRAME;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "slots",
     "frames wait in the queue for the next slot and leave together, as on a shared medium with \

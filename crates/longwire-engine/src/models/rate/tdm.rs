@@ -4,7 +4,6 @@ use super::varying::NANOBITS;
 use super::{Rate, RateModel};
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "tdm",
     "time-division multiplexing: frames wait for the link's next slot, even when it is idle (Rizzo \
@@ -60,7 +59,7 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     Ok(Rate::Model(Described::new(text, Box::new(model))))
 }
 
-/// Exact: the last departure is at `at + carry / rate`.
+/// A link that sends only in its slots. Exact: the last departure is at `at + carry / rate`.
 #[derive(Clone, Debug)]
 struct Tdm {
     rate: BitRate,
@@ -78,7 +77,7 @@ struct Tdm {
 }
 
 impl Tdm {
-    /// Returns the usable part of a slot.
+    /// Returns the usable part of a slot, in nanoseconds.
     fn open(&self) -> u64 {
         self.slot - self.guard
     }

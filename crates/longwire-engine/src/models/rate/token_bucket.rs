@@ -4,7 +4,6 @@ use super::varying::divide;
 use super::{Rate, RateModel};
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "token-bucket",
     "a frame leaves once the bucket holds tokens for its bytes (Turner 1986); with tick, tokens \
@@ -156,8 +155,8 @@ impl OutputLine {
     }
 }
 
-/// The state is the time at which the bucket would be full if nothing else were sent (generic cell
-/// rate algorithm, ITU-T I.371): exact, and without a timer.
+/// A token bucket. Its state is the time at which it would be full if nothing else were sent
+/// (generic cell rate algorithm, ITU-T I.371): exact, and without a timer.
 #[derive(Clone, Debug)]
 struct TokenBucket {
     tokens: RateClock,

@@ -33,8 +33,8 @@ pub(super) trait RateSource: Clone + fmt::Debug + Send + Sync + 'static {
     /// Returns the stretch at `since` nanoseconds after the epoch. Times never decrease.
     fn stretch(&mut self, since: u64, stream: &mut Stream) -> RateStretch;
 
-    /// Returns the length of a lap in nanoseconds, and the billionths of a bit sent per lap, if the
-    /// rate repeats forever.
+    /// Returns the period in nanoseconds, and the billionths of a bit sent per period, if the rate
+    /// repeats forever.
     fn lap(&self) -> Option<(u64, u128)> {
         None
     }
@@ -101,8 +101,9 @@ struct Varying<S> {
     source: S,
     mean: Option<BitRate>,
     epoch: u64,
-    /// Current stretch, and the time of its lookup. All earlier time was used or had rate 0.
+    /// Current stretch.
     stretch: RateStretch,
+    /// Time of its lookup. All earlier time was used or had rate 0.
     found: u64,
     at: u64,
     carry: u64,
@@ -111,8 +112,8 @@ struct Varying<S> {
 }
 
 impl<S: RateSource> Varying<S> {
-    /// Skips whole laps, leaving some work, and returns the remaining work. A lap sends the same
-    /// amount from any starting point.
+    /// Skips as many whole periods as possible and returns the remaining work, at least 1. A period
+    /// sends the same amount from any starting point.
     fn pass_laps(&mut self, work: u128) -> u128 {
         let Some((length, sent)) = self.source.lap().filter(|(_, sent)| *sent < work) else {
             return work;
@@ -272,8 +273,8 @@ impl<S: RateSource> RateModel for Varying<S> {
 #[inline]
 pub(super) fn divide(bits: u64, carry: u64, rate: BitRate) -> (u64, u64) {
     let rate = rate.bits_per_sec();
-    // Frames on a real wire take the short division; only up to 2^32 cells of 2^17 bytes need more
-    // than 64 bits.
+    // Frames of practical lengths take the 64-bit division; a frame of up to 2^32 cells of 2^17
+    // bytes needs 128 bits.
     let work = bits.checked_mul(NANOBITS);
     if let Some(work) = work.and_then(|work| work.checked_add(carry)) {
         return (work / rate, work % rate);

@@ -6,7 +6,6 @@ use super::varying::{NANOBITS, divide};
 use super::{Aggregate, Rate, RateModel};
 use crate::models::prelude::*;
 
-/// Registry entry.
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "wifi",
     "best-effort Wi-Fi station: contends for the medium, then sends queued frames as one A-MPDU, \
@@ -69,7 +68,8 @@ fn build(arguments: &Arguments<'_>) -> Result<Rate, SpecError> {
     }))))
 }
 
-/// Exact: an aggregate ends at `end + carry / rate`; the next starts at least `gap` later.
+/// A Wi-Fi station. Exact: an aggregate ends at `end + carry / rate`; the next starts at least
+/// `gap` later.
 #[derive(Clone, Debug)]
 struct Wifi {
     rate: BitRate,
@@ -85,8 +85,8 @@ struct Wifi {
     epoch: u64,
     end: u64,
     carry: u64,
-    /// Acknowledgement, interframe space, backoff and other stations' transmissions, drawn when the
-    /// previous aggregate ends. A station counts down its backoff even without frames
+    /// Acknowledgement, interframe space, backoff and other stations' transmissions after an
+    /// aggregate, drawn when it is served. A station counts down its backoff even without frames
     /// (post-backoff), so a station that has been idle for longer sends immediately.
     gap: u64,
 }
@@ -144,8 +144,8 @@ impl RateModel for Wifi {
         Nanos::from_nanos(self.epoch.saturating_add(self.end))
     }
 
-    /// Dequeued frames cannot be put back, so an aggregate is closed once a full frame might not
-    /// fit.
+    /// Returns the aggregation limits. Dequeued frames cannot be put back, so an aggregate is
+    /// closed once a full frame might not fit.
     fn aggregate(&self) -> Aggregate {
         match self.frames {
             1 => Aggregate::ONE,

@@ -80,7 +80,7 @@ impl Run {
     }
 }
 
-/// Runs the events. With `often`, polls at every decision; otherwise, only as required by the
+/// Runs the events. With `often`, polls at every link event; otherwise, only as required by the
 /// contract.
 pub fn run(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts, Lane<usize>) {
     let (verdicts, offered, lane) = run_all(link, events, often);
@@ -123,7 +123,7 @@ pub fn run_all(link: Link, events: Vec<(u64, Event)>, often: bool) -> (Verdicts,
     (run.fates.verdicts(), offered, run.lane)
 }
 
-/// Departures and drops, in arrival order.
+/// Returns each frame's departure in nanoseconds or its drop reason, in arrival order.
 pub fn outcomes(verdicts: &Verdicts) -> Vec<Result<u64, DropReason>> {
     let only = |verdicts: &Vec<Verdict>| match verdicts[..] {
         [Verdict::Deliver(Delivery { departure, .. })] => Ok(departure.as_nanos()),

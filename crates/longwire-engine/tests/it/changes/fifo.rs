@@ -202,11 +202,11 @@ fn a_derived_limit_follows_rate_and_delay() {
     }
 }
 
-/// For each pair of rate kinds, the second rate sends the work that the first left unsent.
+/// For various pairs of rates, the second rate sends the work that the first left unsent.
 #[test]
 fn the_rest_of_a_frame_continues_at_any_rate() {
     let ms = 1_000_000;
-    // 1000 bytes from 0 on, with a change at 4 ms: after half or a quarter of the frame.
+    // 1,000 bytes from 0 on; the rate changes at 4 ms, in the middle of the frame.
     for (before, after, departure) in [
         ("1mbit", "unlimited", 4 * ms),
         ("1mbit", "500kbit", 12 * ms),

@@ -16,13 +16,13 @@ const LINKS: [&str; 7] = [
     "rate=steps:at=0s/10mbit;3ms/2mbit queue=6p",
 ];
 
-/// Follows the last frame.
+/// Sentinel after the last frame.
 const END: FrameMeta = FrameMeta {
     arrival: Nanos::MAX,
     len: 0,
 };
 
-/// Returns verdicts by number, obtained through the general interface.
+/// Returns verdicts by frame index, obtained through the general interface.
 fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     // Frames dropped before the queue have no number.
@@ -43,8 +43,8 @@ fn by_numbers(link: &mut Link, frames: &[FrameMeta]) -> Vec<Option<Verdict>> {
     verdicts
 }
 
-/// Returns verdicts by number, obtained through the sequential interface; no change follows within
-/// `steady` nanoseconds of a frame.
+/// Returns verdicts by frame index, obtained through the sequential interface; no change follows
+/// within `steady` nanoseconds of a frame.
 fn in_turn(link: &mut Link, frames: &[FrameMeta], steady: u64) -> Vec<Option<Verdict>> {
     let mut verdicts = vec![None; frames.len()];
     let mut queued = std::collections::VecDeque::new();

@@ -84,7 +84,7 @@ impl Plugin for Random {
     }
 }
 
-/// Returns a value for a parameter with this unit.
+/// Returns an arbitrary value for a parameter; `file` if it is a file.
 fn value(choices: &mut Choices<'_>, param: &Param, file: String) -> String {
     let some: &[&str] = match param.unit {
         Unit::Time => &["0ns", "1ns", "10us", "1ms", "20ms", "1s"],
@@ -105,8 +105,8 @@ fn value(choices: &mut Choices<'_>, param: &Param, file: String) -> String {
     choices.pick(some).to_owned()
 }
 
-/// Returns an arbitrary model of this kind. Each parameter is omitted, takes its example, or is
-/// arbitrary.
+/// Returns an arbitrary model of this kind. Each parameter is omitted or arbitrary; if the
+/// combination is invalid, parameters without a default take their example values.
 fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     let Entry { info, .. } = &kind.entries[choices.below(kind.entries.len())];
     let plain = info.params.iter().filter(|param| param.default.is_none());
@@ -136,7 +136,7 @@ fn model<M>(choices: &mut Choices<'_>, kind: &Kind<M>) -> String {
     }
 }
 
-/// Sets a part to an arbitrary model with a probability of one in `times`, or leaves it out.
+/// Sets a part to an arbitrary model, or leaves it out with probability 1/`times`.
 fn maybe<M>(spec: &mut LinkSpec, choices: &mut Choices<'_>, kind: &Kind<M>, times: usize) {
     let given = !choices.one_in(times);
     let text = model(choices, kind);

@@ -40,7 +40,7 @@ fn frames(choices: &mut Choices<'_>) -> Vec<Offered> {
     (0..count).map(frame).collect()
 }
 
-/// UDP over IPv4 or IPv6, or a frame without IP.
+/// Returns a frame of `flow`: UDP over IPv4 or IPv6, or a frame without IP.
 pub fn packet(flow: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![0xa5; len];
     let class = [0x00, 0x02, 0x01, 0xb9, 0x03][flow];
@@ -70,7 +70,7 @@ pub fn packet(flow: usize, len: usize) -> Vec<u8> {
 struct Outcome {
     /// Verdicts by frame index, in order.
     verdicts: BTreeMap<usize, Vec<Verdict>>,
-    /// Frames in release order.
+    /// Deliveries in release order.
     polled: Vec<(usize, Delivery)>,
     queued: usize,
     waiting: usize,

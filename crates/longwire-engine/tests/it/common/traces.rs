@@ -30,7 +30,7 @@ pub fn read_usual(quantity: Quantity, text: &str) -> Result<Contents, String> {
     read(None, &Mapping::usual(quantity), text)
 }
 
-/// Returns the values in one lap with their times.
+/// Returns each value with its duration in nanoseconds.
 pub fn stretches(series: &Series) -> Vec<(u64, u64)> {
     series.stretches().collect()
 }

@@ -1,4 +1,4 @@
-//! CellReplay's rules.
+//! The rate model `cellreplay`, compared with CellReplay's rules.
 
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ impl CellReplay<'_> {
             let (from, to) = (&self.trains[self.train], &self.trains[self.train + 1]);
             let past = ((time - self.base) / MILLI).saturating_sub(from.0) as f64;
             let rise = to.1 as f64 - from.1 as f64;
-            // Compensates for rounding of integers.
+            // Compensates for floating-point rounding.
             let delay = from.1 as f64 + rise * past / (to.0 - from.0) as f64 + 1e-9;
             self.base_delay = delay as u64 * MILLI;
             (self.first, self.opportunity) = (Some(time), 0);

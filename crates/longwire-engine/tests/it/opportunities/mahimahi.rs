@@ -1,4 +1,4 @@
-//! mahimahi's rules.
+//! The rate model `mahimahi`, compared with mahimahi's rules.
 
 use longwire_engine::models;
 use longwire_testbed::support::rows;

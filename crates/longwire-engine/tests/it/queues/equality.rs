@@ -153,7 +153,7 @@ fn fq_codel() {
 fn draw_pie(draws: &mut Draws, pattern: &Pattern) -> PieParams {
     let unit = pattern.unit();
     let qdelay_ref = draws.scale(unit, 50 * unit);
-    // Shorter delays allow larger gains (section 4.2).
+    // Shorter delays allow larger gains (RFC 8033, section 4.2).
     let scale = 15e6 / qdelay_ref as f64 * draws.real(0.5, 20.0);
     PieParams {
         qdelay_ref,
@@ -372,8 +372,8 @@ fn drr() {
     });
 }
 
-/// Covers registered queues without an oracle: `run_engine` asserts that verdicts do not depend on
-/// the times of polling.
+/// Covers all registered queues, including those without an oracle: `run_engine` asserts that
+/// verdicts do not depend on the times of polling.
 #[test]
 fn no_queue_depends_on_the_times_of_polling() {
     for entry in models::QUEUE.entries {
@@ -383,7 +383,7 @@ fn no_queue_depends_on_the_times_of_polling() {
             while slow < 60 {
                 let frames = draws.scale(10, 1_500) as usize;
                 let pattern = pattern(&mut draws, frames);
-                // Low enough for the milliseconds of defaults to matter.
+                // At these rates, default times of some milliseconds matter.
                 if (500_000..20_000_000).contains(&pattern.rate) {
                     run_engine(&pattern, &text, slow);
                     slow += 1;

@@ -44,8 +44,8 @@ pub fn texts(info: &ModelInfo) -> Vec<String> {
 /// CPU time limit. A year has two billion ticks of 15 ms; processing each one would take minutes.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Returns this thread's CPU time in nanoseconds, the first number in schedstat (proc(5)), which is
-/// independent of other programs.
+/// Returns this thread's CPU time, the first number in schedstat (proc(5)), which does not depend
+/// on other programs.
 fn busy() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     let first = text.split(' ').next().and_then(|word| word.parse().ok());

@@ -96,7 +96,7 @@ impl Run {
         self.held = (self.held.0 - 1, self.held.1 - *len);
     }
 
-    /// Decides all remaining frames.
+    /// Polls the remaining decisions and returns each frame's fate.
     pub fn finish(mut self) -> Vec<Fate> {
         self.poll(u64::MAX);
         assert_eq!(self.link.next_at(), None);

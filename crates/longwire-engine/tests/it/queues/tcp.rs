@@ -73,8 +73,9 @@ struct Flow {
     window_max: f64,
     /// Cubic: Reno's window.
     window_reno: f64,
-    /// DCTCP: smoothed fraction of marks, and this round's counts.
+    /// DCTCP: smoothed fraction of marks.
     alpha: f64,
+    /// DCTCP: start of this round, and its numbers of acknowledgements and marks.
     round: (u64, u64, u64),
     seen: Seen,
 }

@@ -21,7 +21,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Creates a 1,000-byte packet of one flow, without ECN.
+    /// Creates a 1,000-byte packet of flow 0, without ECN.
     pub fn plain(number: usize, arrival: u64) -> Packet {
         Packet {
             number,

@@ -159,8 +159,8 @@ fn asking_again_earlier_changes_nothing() {
     }
 }
 
-/// A 4 GB frame takes 34,359,738 laps of 1000 bits plus 360 bits, computed without iterating over
-/// laps. With linear changes, 360 bits are sent when 2·10^6 t - 2·10^9 t² is 360.
+/// A 4 GB frame takes 34,359,738 periods of 1000 bits plus 360 bits, computed without iterating
+/// over periods. With linear changes, 360 bits are sent when 2·10^6 t - 2·10^9 t² is 360.
 #[test]
 fn a_frame_of_very_many_laps_is_served_at_once() {
     const LAPS: u64 = 34_359_738;

@@ -81,7 +81,7 @@ pub fn any_frames(gap_max: u64) -> impl Strategy<Value = Vec<(u64, u32)>> {
     after_gaps(gap, len)
 }
 
-/// Up to 80 frames with these gaps and lengths.
+/// Up to 79 frames as (arrival, length), with these gaps and lengths.
 pub fn after_gaps(
     gap: impl Strategy<Value = u64>,
     len: impl Strategy<Value = u32>,

@@ -5,7 +5,7 @@ use longwire_engine::{Nanos, models};
 use crate::common::files;
 use crate::rates::links::{departures, link};
 
-/// Model, file and period.
+/// Model, file contents and period in nanoseconds.
 const CASES: [(&str, &str, u64); 14] = [
     ("fixed:rate=7mbit", "", 1_000_000),
     ("steps:at=0s/10mbit;10ms/2mbit,period=40ms", "", 40_000_000),
@@ -56,10 +56,10 @@ fn a_full_queue_is_served_at_the_mean_rate() {
             .count();
         let bits = sent as f64 * f64::from(LEN) * 8.0;
         let measured = bits / Nanos::from_nanos(to - from).as_secs_f64();
-        // Tolerance: one frame at each end, or one aggregate of 43 frames.
+        // Tolerance: one frame, or one aggregate of 43 frames, at each end.
         let frames = if rate.starts_with("wifi") { 86.0 } else { 2.0 };
         let slack = frames * f64::from(LEN) * 8.0 / Nanos::from_nanos(to - from).as_secs_f64();
-        // mahimahi counts ten bytes less than the frame's length.
+        // mahimahi counts 10 bytes less than the frame's length, and 14 less with overhead=-14.
         let share = match (file.contains(' '), file.contains(','), rate) {
             (false, false, "trace:t") => 1_504.0 / 1_514.0,
             (_, _, rate) if rate.starts_with("mahimahi") => 1_500.0 / 1_514.0,

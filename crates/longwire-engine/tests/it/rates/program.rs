@@ -1,6 +1,6 @@
 //! The integral of a varying rate, in exact fractions.
 
-/// The rate from `time` on.
+/// A rate in bit/s from `time` on, in nanoseconds after the epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub time: u64,
@@ -113,7 +113,7 @@ impl Program {
         self.steps.get(index + 1).copied().or(back)
     }
 
-    /// Returns the end of the line segment that contains the time just before `time`.
+    /// Returns the end of the line segment that contains `time`.
     fn line_end(&self, time: u64) -> u64 {
         let (lap, inside) = match self.after {
             After::Again(period) => (time / period * period, time % period),

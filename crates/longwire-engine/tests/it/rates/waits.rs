@@ -185,7 +185,7 @@ fn frames_gather_for_a_slot() {
     let departures = both_ways("slots:wait=10ms", "", 0, &gathered);
     // The last frame misses the first slot.
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS + 1]);
-    // The third frame of 100 bytes reaches 250; the next wait starts at the end of the first slot.
+    // The third frame reaches the limit of 250 bytes; the next wait starts at the end of the slot.
     let frames = [(5 * MS, 100); 5];
     let departures = both_ways("slots:wait=10ms,bytes=250b", "", 0, &frames);
     assert_eq!(departures, [15 * MS, 15 * MS, 15 * MS, 25 * MS, 25 * MS]);

@@ -90,8 +90,8 @@ fn contention_has_its_mean() {
     assert!((mean - 1e6).abs() < 28e3, "{mean}");
 }
 
-/// 300 frames, each with an excess of 1/3 ns: an aggregate's fraction of a nanosecond carries over
-/// to the next.
+/// 300 frames of 2,666 2/3 ns each: an aggregate's fraction of a nanosecond carries over to the
+/// next.
 #[test]
 fn no_rounding_is_carried_on() {
     let rate = "wifi:rate=3gbit,frames=1,preamble=0,ack=0,aifs=1us,window=0";

@@ -109,10 +109,10 @@ const REST_BITS: u32 = 52 - PARTS_BITS;
 /// lookup.
 ///
 /// Within a part, the density is constant; the exact density varies by a few percent there, too
-/// little for samples to reveal. Tests bound the error of the distribution function to 2·10^-5
-/// (5·10^-4 for the most skewed case, the Weibull distribution with shape 0.1), and the relative
-/// error of the tails to 10^-4. For comparison, the Kolmogorov-Smirnov test detects 2·10^-3 in a
-/// million samples.
+/// little for samples to reveal. Tests bound the error of the distribution function to 2·10^-5 and
+/// the relative error of the tails to 10^-4; in the most skewed case, the Weibull distribution with
+/// shape 0.1, to 5·10^-4 and 2·10^-3. For comparison, the Kolmogorov-Smirnov test detects 2·10^-3
+/// in a million samples.
 #[derive(Clone, Debug)]
 pub(super) struct Octaves(Box<[f64]>);
 

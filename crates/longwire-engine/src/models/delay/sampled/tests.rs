@@ -7,7 +7,8 @@ use super::copula::{Ranks, Transfer};
 use super::inverse::{Inverse, Octaves, Points, Tails};
 use longwire_units::special::{gamma_quantile, gamma_tails, normal_above, normal_quantile};
 
-/// Returns positions from far in one tail to far in the other.
+/// Returns positions as (whether in the upper tail, tail probability), from the median outwards in
+/// both tails.
 fn places() -> impl Iterator<Item = (bool, f64)> {
     let tails = (0..20_000).map(|step| 0.5 * libm::exp(-f64::from(step) * 0.0016));
     tails.flat_map(|tail| [(false, tail), (true, tail)])
@@ -67,7 +68,7 @@ fn moments_are_those_of_the_formula() {
 #[test]
 fn points_are_cut_at_their_bounds() {
     let points = || Points::at_probabilities(&[(10.0, 0.2), (20.0, 0.2), (30.0, 0.6), (30.0, 1.0)]);
-    // Probability 1/5 at 10, none up to 20, 2/5 up to 30, 2/5 at 30.
+    // Probability 1/5 at 10, 0 between 10 and 20, 2/5 between 20 and 30, and 2/5 at 30.
     let mut all = points();
     assert_eq!(all.truncate(0.0, 100.0), 1.0);
     let all = Inverse::Points(all);

@@ -76,7 +76,7 @@ impl Limit {
     }
 }
 
-/// Returns the length of these packets.
+/// Returns the total length of these packets in bytes.
 pub fn bytes<'a>(packets: impl IntoIterator<Item = &'a Stored>) -> u64 {
     packets
         .into_iter()

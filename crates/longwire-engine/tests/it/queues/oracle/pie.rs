@@ -1,4 +1,4 @@
-//! RFC 8033, appendix A, with sections 5.1, 5.4 and 5.5 as in appendix B.
+//! RFC 8033, appendix A, with sections 5.1, 5.4 and 5.5 following appendix B.
 
 use std::collections::VecDeque;
 
