@@ -19,7 +19,7 @@ fn cpu_time() -> u64 {
     read_clock(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Returns the median time per item over five runs of `work`.
+/// Prints the median processor time per item over five runs of `work`.
 fn measure(what: &str, items: u64, mut work: impl FnMut()) {
     let mut nanos: Vec<f64> = (0..5)
         .map(|_| {

@@ -102,7 +102,7 @@ pub fn read_clock(clock: ClockId) -> u64 {
     })
 }
 
-/// Returns a clock's offset from `CLOCK_MONOTONIC` in nanoseconds; positive if it is ahead.
+/// Returns a clock's offset from the run's clock in nanoseconds; positive if it is ahead.
 pub(super) fn ahead_of_monotonic(clock: ClockId) -> i64 {
     ClockReading::new(clock).offset()
 }

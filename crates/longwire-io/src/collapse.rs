@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Minimum size of a mapping to move, in bytes.
+/// Minimum resident size of a mapping to move, in bytes.
 const WORTH: u64 = 4 << 20;
 
 /// Minimum resident share of a mapping, in percent. The kernel allocates the remaining pages.
@@ -104,7 +104,7 @@ Rss:               16384 kB
         assert_eq!(starts, [0x100_0000, 0x7f10_0000_0000]);
     }
 
-    /// A fully used mapping between two inaccessible guard regions.
+    /// A mapping between two inaccessible guard regions.
     struct Region(Mapping);
 
     const GUARD: usize = 2 << 20;
@@ -114,7 +114,7 @@ Rss:               16384 kB
         fn new() -> Region {
             let mapping = Mapping::anonymous(LEN + 2 * GUARD, 0).expect("memory");
             for at in [0, GUARD + LEN] {
-                // SAFETY: the page is at the end of this value's mapping, and nothing accesses it.
+                // SAFETY: the guard is at an end of this value's mapping, and nothing accesses it.
                 let closed = unsafe {
                     let end = mapping.start().add(at).as_ptr().cast();
                     libc::mprotect(end, GUARD, libc::PROT_NONE)
@@ -125,8 +125,8 @@ Rss:               16384 kB
         }
 
         fn bytes(&mut self) -> &mut [u8] {
-            // SAFETY: mapped for reading and writing until `self` is dropped,
-            // and accessible only through it.
+            // SAFETY: the bytes are mapped for reading and writing until `self` is dropped, and
+            // accessible only through it.
             unsafe { std::slice::from_raw_parts_mut(self.0.start().add(GUARD).as_ptr(), LEN) }
         }
     }

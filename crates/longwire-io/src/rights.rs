@@ -208,7 +208,7 @@ mod tests {
             read()
         });
         let inside = inside.join().expect("the thread ends");
-        // Another test in this process may have opened a port meanwhile.
+        // A concurrent test in this process may have opened a port.
         let comparable = !Capability::NetAdmin.bit();
         let kept = kept(&[Capability::Kill], false);
         for (inside, before) in inside.iter().zip(before) {

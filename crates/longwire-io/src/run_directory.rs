@@ -66,7 +66,7 @@ fn user_id() -> u32 {
     outer_id(own, &map)
 }
 
-/// Maps a user ID to the parent of a user namespace (user_namespaces(7)).
+/// Maps a user ID to the parent user namespace, by the text of `/proc/PID/uid_map`.
 fn outer_id(own: u32, map: &str) -> u32 {
     let ranges = map.lines().filter_map(|line| {
         let numbers: Option<Vec<u32>> = line.split_whitespace().map(|n| n.parse().ok()).collect();
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(of(user), Some(own.clone()));
         create(&own).expect("a directory");
         assert_eq!(of(user), Some(own.clone()));
-        // Refuses a directory that others can write to, and a symbolic link.
+        // A directory that others can write to and a symbolic link are refused.
         fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("it is ours");
         assert_eq!(of(user), None);
         fs::remove_dir(&own).expect("it is empty");

@@ -1,5 +1,5 @@
 //! Atomics for the lock-free structures, replaced by loom's in its tests (feature `loom`), and a
-//! per-thread check of arena accesses, which loom cannot make itself.
+//! check of arena accesses, which loom does not track.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

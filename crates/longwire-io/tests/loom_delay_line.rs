@@ -2,8 +2,8 @@
 //! few tiny segments. Run with `cargo test -p longwire-io --features loom --test loom_delay_line`.
 //!
 //! Under loom, a segment has 96 bytes, enough for two records of 32 bytes, and loom tracks every
-//! granule of the arena as a cell. The model fails if a byte is read or reused without an order
-//! between the threads.
+//! granule of the arena as a cell. The model fails if a byte is read or reused without
+//! synchronisation between the threads.
 #![cfg(feature = "loom")]
 
 use longwire_engine::{Bytes, Nanos};
@@ -62,7 +62,7 @@ fn check_front(reader: &mut DelayLineReader, number: u64) -> bool {
     true
 }
 
-/// Models a reader that gives memory back (`settles`) only while it waits.
+/// Models a reader that returns memory to the writer only while it waits, and only if `settles`.
 fn read_all(frames: u64, burst: u64, settles: bool) {
     loom::model(move || {
         let (writer, mut reader) = line(2);

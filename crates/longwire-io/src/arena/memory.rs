@@ -1,6 +1,6 @@
 //! An arena's memory: one anonymous mapping and all code that accesses it.
 //!
-//! Most frames are short: a call of `memcpy`, which branches on the length, would cost more than
+//! Most frames are short: a call to `memcpy`, which branches on the length, would cost more than
 //! the copy itself. Long frames are copied to uncached memory with non-temporal stores, because a
 //! line that is overwritten entirely need not be read first.
 
@@ -302,9 +302,9 @@ pub(crate) fn fence_streamed() {
 
 /// Prefetches the cache lines of `len` bytes at `from` for writing.
 ///
-/// Steps are counted from `from` instead of from line boundaries. With consecutive records, the
-/// line missed by the last step is the first of the next record, and records of equal length take
-/// equal numbers of steps.
+/// Steps begin at `from`, not at a line boundary, so that records of equal length take equal
+/// numbers of steps. The steps may miss the last line; with consecutive records, it is the first
+/// line of the next record.
 #[inline(always)]
 fn prefetch_to_write(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]

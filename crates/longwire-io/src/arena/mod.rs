@@ -52,7 +52,7 @@ pub enum HugePages {
     Transparent,
     /// Not available on this system.
     Unavailable {
-        /// The system's error message.
+        /// The reason, for messages.
         reason: String,
     },
 }
@@ -145,7 +145,8 @@ impl ReturnProducer {
 /// The writer's free segments.
 #[derive(Debug)]
 pub(crate) struct FreeSegments {
-    /// Used segments. The most recently used one, likely still cached, is on top.
+    /// Free segments that were used before. The most recently used one, likely still cached, is on
+    /// top.
     used: Vec<u32>,
     /// The first segment that was never used.
     untouched: u32,
@@ -191,7 +192,7 @@ impl FreeSegments {
         Some(segment)
     }
 
-    /// Returns the number of segments in use, not counting returns that the reader has published.
+    /// Returns the number of segments in use, excluding those that the reader has returned.
     pub(crate) fn in_use(&self, ring: &ReturnRing) -> u64 {
         self.taken - ring.returned()
     }

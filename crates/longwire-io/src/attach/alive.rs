@@ -1,7 +1,7 @@
 //! eBPF programs that take frames only while this process lives.
 //!
-//! When a process is killed, the kernel closes its links and sockets, and waits one or two grace
-//! periods for each: 0.2 s per attachment, 20 s for a hundred. Meanwhile, frames would be
+//! When a process is killed, the kernel closes its links and sockets, and waits one or two RCU
+//! grace periods for each: 0.2 s per attachment, 20 s for a hundred. Meanwhile, frames would be
 //! redirected to unread ports. The programs therefore tail-call through a program array, which the
 //! kernel empties when the array's last descriptor closes. The tail call then fails, and the frame
 //! passes.
@@ -37,7 +37,6 @@ const REQUEST: usize = size_of::<u64>();
 /// Size of the thread's answer: an error number, or 0.
 const ANSWER: usize = size_of::<i32>();
 
-/// The process-wide descriptor holder.
 static HOLDER: Mutex<Option<Holder>> = Mutex::new(None);
 
 /// A program array that the kernel empties when this value is dropped or the process ends.
@@ -151,7 +150,7 @@ fn send(socket: RawFd, bytes: &[u8], rights: &[ControlMessage<'_>]) -> io::Resul
     restarted(|| sendmsg::<()>(socket, &parts, rights, flags, None)).map(drop)
 }
 
-/// Receives the thread's answer.
+/// Receives the thread's answer. The outer error means that none arrived.
 fn answer(socket: BorrowedFd<'_>) -> io::Result<io::Result<()>> {
     let mut answer = [0; ANSWER];
     let bytes = restarted(|| {
@@ -217,7 +216,7 @@ fn be_first() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
-/// Unshares the descriptor table and closes all other descriptors.
+/// Unshares the descriptor table and closes all descriptors except `descriptor`.
 fn keep_only(descriptor: RawFd) -> io::Result<()> {
     let number = descriptor.cast_unsigned();
     let close = |first: u32, last: u32, flags: u32| {
@@ -233,8 +232,8 @@ fn keep_only(descriptor: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives a request: its key, and the descriptor to hold, or none if the key's descriptor is to
-/// be closed. `None` if the process has ended.
+/// Receives a request: its key, and the descriptor to hold, or no descriptor to close the key's.
+/// `None` if the process has ended.
 fn receive(socket: RawFd) -> io::Result<Option<(u64, Option<OwnedFd>)>> {
     let mut key = [0; REQUEST];
     let mut space = cmsg_space!(RawFd);
@@ -254,7 +253,7 @@ fn receive(socket: RawFd) -> io::Result<Option<(u64, Option<OwnedFd>)>> {
     if bytes == 0 {
         return Ok(None);
     }
-    // The descriptor was dropped, because the table is full.
+    // The kernel truncated the message, because the descriptor table is full.
     if is_cut {
         return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }

@@ -43,8 +43,8 @@ pub fn is_device_of_link(name: &str) -> bool {
     })
 }
 
-/// Disables IPv6 on new devices in the calling thread's namespace. Otherwise, the kernel would send
-/// from them.
+/// Disables IPv6 on new devices in the calling thread's namespace, so that the kernel sends no
+/// packets through them.
 pub(super) fn quiet() -> Result<(), NetError> {
     match sysctl::set("ipv6/conf/default/disable_ipv6", "1") {
         // Without IPv6, or with read-only settings (containers), each device is configured
@@ -81,9 +81,9 @@ pub(super) fn make_devices<const N: usize>(
 /// Creates veth pairs between the calling thread's namespace and the hub. Returns the device
 /// indices in this namespace.
 ///
-/// The indices are random. Programs redirect by index. After the interface moves to another
-/// namespace, or while it stays closed, the indices must not match other devices. The kernel
-/// assigns indices from 1 upward, so its own indices are small.
+/// The indices are large random numbers, because programs redirect by index: after the interface
+/// moves to another namespace, or while it stays closed, an index must not match another device.
+/// The kernel assigns small indices, from 1 upward.
 fn make_pairs<const N: usize>(
     names: &[String; N],
     hub: &NetNamespace,
@@ -143,6 +143,6 @@ pub(super) fn open(
 }
 
 pub(super) fn random() -> u64 {
-    // The hasher's keys are random per thread and per instance.
+    // The hasher's keys are random per thread and differ per instance.
     RandomState::new().build_hasher().finish()
 }

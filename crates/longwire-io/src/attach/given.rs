@@ -65,7 +65,7 @@ pub(super) struct GivenFrames {
 struct JudgedFrames {
     /// Number of ambiguous drops already attributed.
     unclear: u64,
-    /// The interface's counter of dropped outgoing frames.
+    /// Last reading of the interface's counter of dropped outgoing frames.
     tx_dropped: Option<u64>,
     /// Drops counted by the interface but not yet by the frame counter, which is read first.
     unmatched: u64,
@@ -138,8 +138,8 @@ impl GivenFrames {
         self.counters.get()[UNCLEAR]
     }
 
-    /// Attributes ambiguous drops by the interface's state, which was read after their number,
-    /// `unclear`.
+    /// Attributes new ambiguous drops to causes by the interface's state. `unclear` is their total
+    /// number, read before `state`.
     fn judge(&self, unclear: u64, state: InterfaceState) {
         let mut judged = locked(&self.judged);
         let new = unclear.saturating_sub(judged.unclear);

@@ -11,15 +11,15 @@
 //!  stack ◀─ eth0 ingress ◀(marked)─ inner ◀═══ inner port ◀────────────┘
 //! ```
 //!
-//! `inner` and `outer` are veth pairs. Four eBPF programs (`program`) move frames between them and
+//! `inner` and `outer` are veth pairs. Four eBPF programs (`taker`) move frames between them and
 //! the interface. The programs at the interface run before other programs there, which therefore
 //! see each frame once: received frames after the link, sent frames after the link and before the
 //! interface's qdisc.
 //!
 //! The programs are attached by descriptors (TCX links, Linux 6.6). However this process ends, the
 //! programs stop taking frames (`alive`), the kernel removes them, and the interface works as
-//! before. The namespace is removed with its last descriptor, and the veth pairs with the
-//! namespace.
+//! before, unless the attachment fails closed (`pins`). The namespace is removed with its last
+//! descriptor, and the veth pairs with the namespace.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -119,7 +119,6 @@ impl AttachHub {
         })
     }
 
-    /// Returns the port options for an interface.
     fn options(&self, interface: &Interface) -> OpenOptions {
         let ring = RINGS_BYTES / (2 * self.interfaces);
         OpenOptions {
@@ -138,7 +137,7 @@ impl AttachHub {
 pub struct Attachment {
     interface: String,
     index: u32,
-    /// Makes the programs for [`Attachment::select`].
+    /// Loads programs for [`Attachment::select`].
     selector: Selector,
     selection: Selection,
     /// Programs at the interface. They are removed first, so that no more frames enter.
@@ -312,7 +311,7 @@ impl Engage {
         attachment.taking = loop {
             match namespace.run(|| attachment.attach_all(&self.takers))? {
                 Ok(links) => break links,
-                // Another attachment has taken this serial number meanwhile.
+                // Another attachment took this serial number in the meantime.
                 Err(NotAttached::SerialTaken) if attempt < RACES => {
                     attempt += 1;
                     attachment.selector.rank = namespace.run(|| attachment.next_rank())??;
@@ -458,7 +457,7 @@ impl Attachment {
     pub fn release(&mut self) {
         let _hurry = ExpeditedGrace::begin();
         for (_, link) in &mut self.taking {
-            // Best effort: a path that cannot be removed only keeps a link without an interface.
+            // Best effort: the link is detached on drop, even if its path cannot be removed.
             let _ = link.unpin();
         }
         self.taking.clear();
@@ -466,8 +465,8 @@ impl Attachment {
         self.pins = None;
     }
 
-    /// Removes the devices too, and waits for their removal. Drop alone lets the kernel remove them
-    /// up to 0.1 s later. All ports must be closed.
+    /// Stops taking frames, removes the devices and waits for their removal. After a mere drop, the
+    /// kernel removes them up to 0.1 s later. All ports must be closed.
     pub fn remove(mut self) {
         let _hurry = ExpeditedGrace::begin();
         self.release();
@@ -589,8 +588,8 @@ fn is_race(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ENOENT))
 }
 
-/// Returns the mark of frames that pass. Other programs use small numbers and bit masks; this mark
-/// has bits in every byte and is unique per interface.
+/// Returns the mark of frames that pass: a constant upper half, unlike the small numbers and bit
+/// masks of other programs, and a hash of `seed`, which is unique per interface.
 fn mark_of(seed: u64) -> u32 {
     let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     0x4c57_0000 | (mixed >> 48) as u32 | 1

@@ -51,7 +51,7 @@ pub(super) enum NoPlace {
     /// Both attachments take all frames, or the other one belongs to a different version of
     /// Longwire.
     Taken,
-    /// Another attachment has taken this priority and serial number meanwhile.
+    /// Another attachment has this priority and serial number.
     SerialTaken,
 }
 

@@ -101,7 +101,8 @@ impl Pins {
         Ok(())
     }
 
-    /// Opens the link that an ended process left pinned for a hook.
+    /// Opens the link that an ended process left pinned for a hook; `None` if it is gone or
+    /// detached.
     pub(super) fn left(&self, hook: Hook) -> Option<Link> {
         let link = Link::pinned(&self.path(hook)).ok()?;
         link.is_attached().ok()?.then_some(link)
@@ -153,7 +154,7 @@ pub enum FailMode {
     Closed,
 }
 
-/// An attachment's rank and pins, with which a later process takes the attachment over.
+/// An attachment's serial number and pins, with which a later process takes the attachment over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachClaim {
     /// Sequence number among attachments with the same priority.

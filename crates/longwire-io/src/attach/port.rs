@@ -125,7 +125,7 @@ impl PortEngage {
 pub struct AttachedPort {
     interface: String,
     index: u32,
-    /// The taking program. Removed first, so that no packets enter.
+    /// Attachment of the taking program. Removed first, so that no more packets enter.
     taking: Option<Link>,
     /// The program that takes packets, and the one that lets them pass.
     programs: [OwnedFd; 2],

@@ -249,7 +249,7 @@ impl Destination<'_> {
 }
 
 /// Returns a program that takes selected frames, or all frames if there is no test, and passes
-/// frames with its attachment's mark. `None` if the test is too complex.
+/// frames with the mark in `marked`. `None` if the test is too complex.
 pub(super) fn take(
     marked: Option<(u32, Hook)>,
     selected: Option<&Node>,

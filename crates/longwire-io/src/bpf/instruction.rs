@@ -120,12 +120,12 @@ pub enum Alu {
     Exclusive = 0xa0,
 }
 
-/// Computes with two registers. The result replaces the first.
+/// Applies an operation to two registers. The result replaces the first.
 pub const fn compute(alu: Alu, to: u8, from: u8) -> Instruction {
     op(alu as u8 | 0x0c, to, from, 0, 0)
 }
 
-/// Computes with a register and a constant.
+/// Applies an operation to a register and a constant. The result replaces the register.
 pub const fn compute_number(alu: Alu, to: u8, value: u32) -> Instruction {
     op(alu as u8 | 0x04, to, 0, 0, value.cast_signed())
 }
@@ -148,17 +148,17 @@ pub enum Compare {
     AtMost = 0xb0,
 }
 
-/// Skips if the comparison holds between the low halves of two registers.
+/// Jumps if the comparison holds between the low halves of two registers.
 pub const fn skip_if(compare: Compare, register: u8, other: u8) -> Instruction {
     op(compare as u8 | 0x0e, register, other, 0, 0)
 }
 
-/// Skips if the comparison holds between the low half of a register and a number.
+/// Jumps if the comparison holds between the low half of a register and a number.
 pub const fn skip_if_number(compare: Compare, register: u8, value: u32) -> Instruction {
     op(compare as u8 | 0x06, register, 0, 0, value.cast_signed())
 }
 
-/// Skips unconditionally.
+/// Jumps unconditionally.
 pub const SKIP: Instruction = op(0x05, 0, 0, 0, 0);
 
 /// Loads a map's address. Takes two instruction slots.

@@ -138,9 +138,10 @@ impl Link {
     /// Detaches the program from its interface.
     pub(crate) fn detach(&self) {
         let mut link = number(self.descriptor.as_fd());
-        // Closing the descriptor is not enough while a child of this process has a copy, as every
-        // child does until it executes its program. If this fails, closing detaches too. SAFETY:
-        // LINK_DETACH attributes: one number.
+        // Closing the descriptor is not enough while a child of this process has a copy, which
+        // every child has until it executes its program. Best effort: closing detaches the program
+        // too.
+        // SAFETY: LINK_DETACH attributes: one number.
         let _ = unsafe { bpf(LINK_DETACH, &mut link) };
     }
 }

@@ -1,10 +1,10 @@
 //! The delay line: stores frames and carries them from the ingress to the egress stage.
 //!
 //! One thread writes and one reads; they may be the same. The content is a sequence of *records* in
-//! an arena's segments. A record is a descriptor of 16 bytes (32 for frames with unfinished
-//! offloads or in their port's memory), directly followed by the frame's bytes. Both sides
-//! therefore access memory sequentially, and a short frame takes one or two cache lines. The last
-//! record of a segment names the next segment.
+//! an arena's segments. A record is a descriptor of 16 bytes (32 for frames that have offloads, are
+//! truncated, were cut from a train or stay in their port's memory), directly followed by the
+//! frame's bytes. Both sides therefore access memory sequentially, and a short frame takes one or
+//! two cache lines. The last record of a segment names the next segment.
 //!
 //! The sides share two counters: published records and returned segments. A segment is returned
 //! once the reader is past it and no [`HeldFrame`] uses it. Only the reader holds and frees frames,
@@ -42,13 +42,14 @@ pub struct DelayLineConfig {
 /// A frame's metadata on the delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Time of handover to the output port.
+    /// Scheduled time of handover to the output port.
     pub release: Nanos,
     /// Opaque to the line; for example, a sequence number shared by several lines.
     pub tag: u32,
     /// Work that the sender left to the hardware.
     pub offload: Offload,
-    /// The frame's position in the train it was cut from; `None` for frames in a port's memory.
+    /// The frame's position in the train from which it was cut, if any. `None` for frames in a
+    /// port's memory.
     pub part: Option<TrainPart>,
     /// Wire length in bytes of a truncated frame. Values up to the frame's own length mean that it
     /// is complete. Not stored for offloaded frames, which are always complete.

@@ -333,7 +333,8 @@ impl DelayLineReader {
         self.read += 1;
     }
 
-    /// Continues in the writer's next segment.
+    /// Continues in segment `next` and returns the head of its first record. Returns the passed
+    /// segment to the writer unless frames in it are held.
     #[cold]
     fn follow(&mut self, next: u32) -> Head {
         let passed = self.at / SEGMENT;

@@ -1,4 +1,4 @@
-//! Record encoding: descriptors and frame positions.
+//! Record encoding: a head, and a tail for frames that need one.
 
 use longwire_engine::Nanos;
 
@@ -65,7 +65,7 @@ impl Descriptor {
         }
     }
 
-    /// Returns the time of handover to the output port.
+    /// Returns the scheduled time of handover to the output port.
     #[inline(always)]
     pub fn release(&self) -> Nanos {
         self.head.release()
@@ -155,7 +155,7 @@ pub(super) struct Head {
     word: u32,
 }
 
-/// The optional part of a descriptor. Follows the head if a flag other than [`JUMP`] is set.
+/// The optional part of a descriptor; see [`Head::has_tail`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub(super) struct Tail {
@@ -208,7 +208,7 @@ impl Head {
         (self.word & JUMP != 0).then_some(self.tag)
     }
 
-    /// Returns the time of handover.
+    /// Returns the scheduled time of handover.
     #[inline(always)]
     pub(super) fn release(self) -> Nanos {
         Nanos::from_nanos(self.release)
@@ -276,7 +276,7 @@ impl Head {
         }
     }
 
-    /// Returns the record's size.
+    /// Returns the record's size in bytes, a multiple of [`ALIGN`].
     #[inline(always)]
     pub(super) fn record_size(self) -> usize {
         self.bytes_at() + self.stored().next_multiple_of(ALIGN)

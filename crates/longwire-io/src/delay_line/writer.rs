@@ -95,7 +95,7 @@ impl DelayLineWriter {
     ///
     /// # Errors
     /// [`PushError::BudgetExhausted`] if the budget has no room for the descriptor;
-    /// [`PushError::TooLong`] if `len` does not fit in 24 bits.
+    /// [`PushError::TooLong`] if `len` does not fit in 23 bits.
     #[inline]
     pub fn push_lent(&mut self, lent: u64, len: u32, note: Note) -> Result<(), PushError> {
         if len > LEN_MAX {
@@ -122,7 +122,7 @@ impl DelayLineWriter {
         }
     }
 
-    /// Reserves space for the next frame, of `len` bytes.
+    /// Ensures that the next frame, of `len` bytes, fits.
     ///
     /// # Errors
     /// As for [`Self::push`].

@@ -207,8 +207,8 @@ pub fn routed_networks() -> Result<Vec<Prefix>, NetError> {
     })
 }
 
-/// Returns the index of the default route's interface. Prefers IPv4 to IPv6, then the lowest
-/// metric.
+/// Returns the index of the default route's interface; `None` without a default route. Prefers IPv4
+/// to IPv6, then the lowest metric.
 ///
 /// # Errors
 /// As for [`routed_networks`].

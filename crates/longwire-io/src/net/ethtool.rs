@@ -76,8 +76,8 @@ impl Ethtool {
     /// Returns the device's line rate; `None` if unknown.
     ///
     /// # Errors
-    /// ENODEV if no device has this name; EOPNOTSUPP if its driver has no link settings, such as a
-    /// TUN device's.
+    /// ENODEV if no device has this name; EOPNOTSUPP if its driver has no link settings, for
+    /// example that of `lo`.
     pub fn speed(&self, name: &str) -> io::Result<Option<BitRate>> {
         // struct ethtool_cmd: cmd, two masks, then further fields. The low half of the speed in
         // Mbit/s is in the first of them, and the high half four words later.
@@ -118,7 +118,7 @@ impl Ethtool {
         Ok(config)
     }
 
-    /// Sets the device's timestamping configuration. Requires CAP_NET_ADMIN.
+    /// Sets the device's timestamping configuration.
     ///
     /// # Errors
     /// ENODEV if no device has this name; EOPNOTSUPP if its driver stamps no frames; ERANGE if it
@@ -216,7 +216,7 @@ pub struct StampingAbilities {
     pub clock: Option<u32>,
 }
 
-/// Returns whether a device has a carrier. The flag `IFF_RUNNING` lags by up to a second. `socket`
+/// Returns whether a device has a carrier, without the lag of up to 1 s of `IFF_RUNNING`. `socket`
 /// is any socket in the device's namespace.
 ///
 /// # Errors
@@ -228,7 +228,7 @@ pub(crate) fn has_carrier(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool
     Ok(buffer[1] != 0)
 }
 
-/// Runs an ethtool command with `data`, which must have room for any answer.
+/// Runs an ethtool or timestamping request with `data`, which must have room for any answer.
 fn ask(
     socket: BorrowedFd<'_>,
     name: &str,

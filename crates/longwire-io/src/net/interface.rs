@@ -19,7 +19,7 @@ const INFO_KIND: u16 = 1;
 /// An interface's state at the time of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
     /// Index in its namespace.
     pub index: u32,
@@ -31,7 +31,7 @@ pub struct Interface {
     pub up: bool,
     /// Whether the interface is up and has a carrier.
     pub running: bool,
-    /// Its kind.
+    /// The interface's kind.
     pub kind: InterfaceKind,
     /// Maximum number of receive queues.
     pub rx_queues: u32,
@@ -75,7 +75,7 @@ impl InterfaceKind {
 pub struct Peer {
     /// Index in its own namespace.
     pub index: u32,
-    /// Whether it is in the same namespace as this end.
+    /// Whether the peer is in the same namespace as this end.
     pub here: bool,
     /// Id of its namespace, as seen from this end's namespace, if the namespaces differ.
     pub namespace: Option<u32>,

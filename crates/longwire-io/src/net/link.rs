@@ -105,7 +105,7 @@ pub(crate) fn set_up_by(netlink: &mut Netlink, name: &str, up: bool) -> Result<(
     done.map_err(|source| refused(action, name, source))
 }
 
-/// Keeps a device that is down from generating an address, so that it sends no IPv6.
+/// Disables the automatic IPv6 address of a device that is down, so that it sends no IPv6 once up.
 ///
 /// # Errors
 /// [`NetError::NoDevice`] if no device has this name; [`NetError::NetlinkError`] without
@@ -262,11 +262,11 @@ fn read<T>(name: &str, take: impl FnMut(&[u8]) -> Option<T>) -> Result<T, NetErr
     found.ok_or_else(|| no_device(name))
 }
 
-/// Waits until a device that was brought up has a carrier, and returns whether it has. Polls,
-/// because the kernel's report may be delayed.
+/// Waits at most `timeout` for the carrier of a device that is up, and returns whether it has one.
+/// Polls, because the kernel's report may be delayed.
 ///
 /// # Errors
-/// [`NetError::NoDevice`] if no device has this name, or it is removed meanwhile;
+/// [`NetError::NoDevice`] if no device has this name, or it is removed during the wait;
 /// [`NetError::NetlinkError`] if the kernel provides no netlink socket.
 pub fn wait_running(name: &str, timeout: Duration) -> Result<bool, NetError> {
     const OPERATING_STATE: u16 = 16;

@@ -75,7 +75,7 @@ impl NetError {
         }
     }
 
-    /// Returns the system error.
+    /// Converts to a system error; ENODEV for a missing device.
     pub(crate) fn into_io(self) -> io::Error {
         match self {
             NetError::NetlinkError { source, .. } => source.source,

@@ -250,8 +250,8 @@ impl NetNamespace {
         Ok(unsafe { OwnedFd::from_raw_fd(owner) })
     }
 
-    /// Returns the inode number that identifies the namespace on this system, as in
-    /// `/proc/PID/ns/net`.
+    /// Returns the inode number of `/proc/PID/ns/net`, which identifies the namespace on this
+    /// system.
     pub fn inode(&self) -> u64 {
         self.inode
     }

@@ -20,8 +20,8 @@ const SEGMENTATION: &[&str] = &[
 /// kernel drops them before a packet socket.
 const SCTP_SEGMENTATION: &str = "tx-sctp-segmentation";
 
-/// Makes the kernel segment SCTP before frames reach a device of this process that feeds a packet
-/// port.
+/// Makes the kernel segment SCTP super-packets before `device`, a device of this process whose
+/// frames reach a packet port.
 pub fn sctp_segmentation_off(device: &str) {
     // Best effort: a kernel without the feature needs no change.
     let _ = Ethtool::open()
@@ -52,7 +52,7 @@ pub(crate) fn wire_size(
     }
 }
 
-/// Disables those of the features that are enabled.
+/// Disables the features in `wanted` that are enabled. Appends changes and failures to `notes`.
 pub(crate) fn switch_off(
     ethtool: &Ethtool,
     interface: &str,

@@ -21,7 +21,7 @@ const OPTIONS: u16 = 2;
 pub struct Qdisc {
     /// The kernel's name, such as `fq`.
     pub kind: String,
-    /// Its handle.
+    /// The discipline's handle.
     pub handle: u32,
     /// Handle of the parent class; `u32::MAX` for the root discipline.
     pub parent: u32,

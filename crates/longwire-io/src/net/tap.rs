@@ -34,7 +34,8 @@ pub(crate) fn attach(file: &File, name: &str) -> io::Result<()> {
 /// Creates a TAP device that lives as long as the calling thread's namespace.
 ///
 /// # Errors
-/// `/dev/net/tun` is missing or inaccessible to this user, or the name is taken.
+/// `/dev/net/tun` is missing or inaccessible to this user, or the name belongs to a TAP device in
+/// use or to another kind of device.
 pub fn create_persistent(name: &str) -> Result<(), NetError> {
     let file = control_file().map_err(|e| NetError::system("open", "/dev/net/tun", e))?;
     let persistent = attach(&file, name).and_then(|()| {

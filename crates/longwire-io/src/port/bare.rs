@@ -1,5 +1,5 @@
 //! Minimal senders: the baseline for port benchmarks. They send one frame repeatedly, as fast as a
-//! socket accepts it. What a port costs beyond them is due to copies, ordering and accounting.
+//! socket accepts it. A port's additional cost is due to copies, ordering and accounting.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! The carrier of the interface at a port's other end.
 //!
-//! A TAP device takes its carrier from its reader. One end of a veth pair has a carrier while the
-//! other end is up, so the port takes its own end down; the sockets stay open and resume later.
+//! The process that reads a TAP device sets its carrier. One end of a veth pair has a carrier while
+//! the other end is up, so the port takes its own end down; the sockets stay open and resume later.
 //!
 //! Both operations take the kernel's network settings lock, and taking a device down waits for all
 //! cores. A separate thread performs them, so that frames of other ports do not wait. The port
@@ -22,7 +22,7 @@ const REQUESTED: u8 = 1;
 /// Whether the interface has a carrier.
 const PRESENT: u8 = 2;
 
-/// Switches the interface's carrier.
+/// A function that switches the interface's carrier on or off.
 pub(super) type SwitchCarrier = Box<dyn FnMut(bool) -> io::Result<()> + Send>;
 
 /// Controls an interface's carrier.
@@ -122,7 +122,7 @@ impl CarrierState {
     fn follow(&self, switch: &mut SwitchCarrier) {
         while !self.ended.load(Ordering::SeqCst) {
             match self.flags.load(Ordering::SeqCst) {
-                // Clear `PRESENT` unless the carrier was requested again meanwhile.
+                // Clear `PRESENT` unless the carrier has been requested again.
                 PRESENT => {
                     self.fell.store(true, Ordering::SeqCst);
                     let taken =
@@ -143,8 +143,8 @@ impl CarrierState {
     }
 
     /// Returns a socket's error, unless this type caused it by taking the interface down. Also
-    /// returns an error if the interface was removed meanwhile, which the kernel does not report to
-    /// the sockets of an interface that is down.
+    /// returns an error if the interface was removed while it was down, which the kernel does not
+    /// report to its sockets.
     pub(super) fn judge(
         &self,
         error: Option<io::Error>,

@@ -50,7 +50,6 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// Returns the error of a port that cannot do what is wanted, with the reason.
     pub(super) fn unsupported(port: impl Into<String>, reason: impl Into<String>) -> PortError {
         PortError::Unsupported {
             port: port.into(),

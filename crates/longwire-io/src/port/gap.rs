@@ -217,7 +217,7 @@ pub trait RawLine {
     /// Returns the maximum frame length in bytes.
     fn frame_max(&self) -> usize;
 
-    /// Returns whether the wire runs dry while no frames are added.
+    /// Returns whether time passes on the wire even while no frames are added.
     fn runs_by_itself(&self) -> bool;
 }
 
@@ -247,8 +247,8 @@ pub struct GapTx<L> {
 impl<L: RawLine> GapTx<L> {
     /// Creates a wire with this rate. Remarks use `port` as its name.
     ///
-    /// All frames leave a constant time after their release: 200 us plus the times of the longest
-    /// frame and filler.
+    /// All frames leave a constant time after their release: 200 us plus twice the wire time of the
+    /// longest frame or filler.
     pub fn new(line: L, port: String, rate: BitRate) -> GapTx<L> {
         let longest = (line.frame_max() as u32).max(FILLER_MAX);
         let lead = Nanos::from_nanos(2 * wire_bytes(longest) * 8_000_000_000 / rate.bits_per_sec());
@@ -272,7 +272,7 @@ impl<L: RawLine> GapTx<L> {
             .unwrap_or_default()
     }
 
-    /// Returns the line.
+    /// Discards the planner and returns the line.
     pub fn into_line(self) -> L {
         self.line
     }

@@ -32,7 +32,7 @@ use super::PortError;
 use super::options::Purpose;
 use crate::net::interface::Interface;
 
-/// Maximum length of a command line in messages.
+/// Maximum length of a command line in messages, in characters.
 const COMMAND_MAX: usize = 120;
 
 /// Number of attempts, and interval between them, to bind a name that is taken but at which no
@@ -57,7 +57,7 @@ pub(crate) enum ReadMode {
     Frames,
 }
 
-/// A lock on an interface.
+/// A kind of lock on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     Carry,

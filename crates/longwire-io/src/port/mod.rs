@@ -45,7 +45,7 @@ pub struct OpenPort<R, T> {
 pub struct RxFrame<'a> {
     /// Bytes from the destination MAC address to the end of the payload.
     pub bytes: &'a [u8],
-    /// Arrival at the port on CLOCK_MONOTONIC: the kernel's or XDP program's stamp if available,
+    /// Arrival at the port on the run's clock: the kernel's or XDP program's stamp if available,
     /// otherwise the time of the call.
     pub arrival: Nanos,
     /// Work that the sender left to the hardware: a partial checksum, or several wire frames in one
@@ -113,7 +113,7 @@ impl<'a> TxFrame<'a> {
     }
 }
 
-/// The result of [`RxPort::receive`].
+/// The frames delivered by one call of [`RxPort::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveResult {
     /// Number of frames delivered.
@@ -156,7 +156,7 @@ pub struct PortLosses {
 pub struct SendStamp {
     /// The frame's release.
     pub release: Nanos,
-    /// Departure on CLOCK_MONOTONIC.
+    /// Departure on the run's clock.
     pub left: Nanos,
     /// Source of the stamp.
     pub by: StampedBy,
@@ -171,7 +171,8 @@ pub enum StampedBy {
     Device,
 }
 
-/// A memory region shared by two ports: one can send in place the frames that the other lends.
+/// Identifies a memory region shared by two ports: one can send in place the frames that the other
+/// lends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionId(pub u64);
 

@@ -4,7 +4,7 @@ use longwire_engine::Nanos;
 
 use super::{PortError, PushResult, ReceiveResult, Received, RxFrame, RxPort, TxFrame, TxPort};
 
-/// Receives nothing and immediately reports the end of input.
+/// A receiving half that immediately reports the end of input.
 #[derive(Debug, Default)]
 pub struct SilentRx;
 
@@ -26,7 +26,7 @@ impl RxPort for SilentRx {
     }
 }
 
-/// Discards all frames.
+/// A sending half that discards all frames.
 #[derive(Debug, Default)]
 pub struct DiscardTx {
     taken: usize,

@@ -14,13 +14,14 @@ pub struct OpenOptions {
     /// Usual maximum frame length in bytes, which sizes the ring slots. `None` derives it from the
     /// interface's MTU. Longer frames cost more to receive.
     pub frame_usual: Option<usize>,
-    /// Whether to send wire-size frames through AF_XDP, if available; this takes 2 MiB of memory.
+    /// Whether to send wire-size frames through AF_XDP, if available; this takes up to 2 MiB of
+    /// memory.
     pub sends_by_xdp: bool,
     /// Whether the interface is invisible to other processes and disappears with this one. The port
     /// then takes no lock and restores no settings.
     pub private: bool,
     /// Whether to silence the kernel's network stack on the interface. IPv6 is disabled until the
-    /// port is closed.
+    /// port is closed, unless the interface would lose addresses.
     pub quiet: bool,
     /// Attachment point of an AF_XDP port's program.
     pub xdp_mode: XdpMode,
@@ -32,8 +33,8 @@ pub struct OpenOptions {
     /// Holder of frames until their release. With a holder, frames can be pushed early (see
     /// [`super::TxPort::launch_lead`]).
     pub launch: LaunchMode,
-    /// Whether the port controls the carrier of the interface at its other end (see
-    /// [`super::TxPort::set_carrier`]). Opening fails if it cannot.
+    /// Control of the carrier of the interface at the port's other end (see
+    /// [`super::TxPort::set_carrier`]). Opening fails if the port cannot control it.
     pub carrier: CarrierControl,
 }
 

@@ -70,7 +70,8 @@ impl PcapRx {
         Ok(port)
     }
 
-    /// Finds the next frame and its arrival.
+    /// Advances to the next frame and returns its arrival; `None` if there is none yet or the file
+    /// has ended.
     fn next_arrival(&mut self, now: Nanos) -> Result<Option<Nanos>, PortError> {
         if !self.held {
             let waits = match self.reader.advance()? {
@@ -100,7 +101,7 @@ impl PcapRx {
             .map_err(|error| failed(self.reader.name(), "setting a timer", error))
     }
 
-    /// Delivers due frames. Returns their number and whether the file has ended.
+    /// Delivers due frames. Records their number and the end of the file in `received`.
     fn hand_in(
         &mut self,
         now: Nanos,

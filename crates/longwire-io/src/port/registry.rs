@@ -19,7 +19,7 @@ use crate::net::{NetError, link};
 
 /// An open port.
 pub struct Port {
-    /// The port's notation, as given by the user.
+    /// The port's notation with its actual kind: `packet:eth0` if that is the choice for `eth0`.
     pub name: String,
     /// Receiving half.
     pub rx: AnyRx,
@@ -44,7 +44,7 @@ pub struct PortKind {
     pub summary: &'static str,
     /// An example of the notation.
     pub example: &'static str,
-    /// Why the kind has no gap frames.
+    /// The reason why the kind has no gap frames; `None` if it has them.
     no_gaps: Option<&'static str>,
     open: fn(&str, &OpenOptions) -> Result<Port, PortError>,
 }

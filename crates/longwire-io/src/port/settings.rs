@@ -22,7 +22,7 @@ use crate::net::{NetError, offloads};
 /// the next port to be opened restores them.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// `None` if no setting was changed.
+    /// `None` for [`Settings::untouched`].
     _changed: Option<ChangedSettings>,
     // Dropped last, so that no other port changes the interface until then.
     _lock: PortLock,

@@ -31,8 +31,7 @@ pub(crate) fn set_option<T>(
     Ok(())
 }
 
-/// Reads a socket option into `value`, a plain C structure that is valid with any bytes. Returns
-/// the number of bytes filled: older kernels have shorter structures.
+/// Reads a socket option. Fields that an older kernel's shorter structure lacks are zero.
 pub(crate) fn get_option<T: Plain>(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
@@ -59,7 +58,7 @@ pub(crate) fn get_option<T: Plain>(
 /// C structures of integers: any bytes are a valid value.
 ///
 /// # Safety
-/// Only for types without padding invariants, references or enums.
+/// Every bit pattern must be a valid value of the type.
 pub(crate) unsafe trait Plain {}
 
 // SAFETY: integers.

@@ -23,7 +23,7 @@ pub fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
     .expect("a small budget")
 }
 
-/// Returns the metadata of a whole frame without offloads.
+/// Returns the metadata of a complete frame without offloads.
 pub fn note(release: Nanos, len: usize) -> Note {
     Note {
         release,
@@ -105,7 +105,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..600)
 }
 
-/// The expected contents of the delay line, in the simplest form.
+/// A frame expected on the delay line.
 #[derive(Clone, Debug, PartialEq)]
 struct Expected {
     fields: Fields,

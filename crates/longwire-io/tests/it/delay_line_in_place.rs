@@ -11,9 +11,10 @@ use crate::delay_line::{content, line, note};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Pushes a frame, then publishes it or immediately marks it as decided or queued.
+    /// Pushes a frame of this length without publishing it.
     Push(usize),
     Publish,
+    /// Pushes and publishes a frame of this length, and marks it as decided or else as queued.
     Follow(usize, bool),
     QueueArrived,
     DecideArrived,

@@ -250,7 +250,8 @@ fn the_receiver_accepts_only_undamaged_frames() {
 }
 
 /// Drives a port as the egress stage does: every 1 to 5 us, pushes due frames, keeps the wire busy
-/// and flushes. One iteration takes as long as `pause`. At the end, all pushed frames have left.
+/// and flushes. `pause` is the time and duration of a longer iteration, in nanoseconds. At the end,
+/// all pushed frames have left.
 fn drive(releases: &[Nanos], pause: Option<(u64, u64)>) -> (WireReceiver, Tally) {
     let clock = Arc::new(AtomicU64::new(0));
     let now = || clock.load(Ordering::Relaxed);

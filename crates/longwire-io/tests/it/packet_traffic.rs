@@ -15,7 +15,7 @@ use longwire_io::port::{AnyTx, Checksum};
 use longwire_io::{Offload, RxFrame, RxPort, TxPort};
 use pair::{PORT, Pair, STATION, flush, frame, number_of, push_with, receive_until, tcp_transfer};
 
-/// Set for the process that a test starts from the test program.
+/// Environment variable of the processes that a test starts from the test program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
 
 /// Two stations, and the emulator's two ports between them.
@@ -57,8 +57,8 @@ impl Between {
     }
 }
 
-/// Super-packets of up to 64 KiB pass whole. Longer ones, which senders build if their device allows
-/// it, pass in pieces.
+/// Super-packets of up to 64 KiB pass whole. Longer ones, which senders build if their device
+/// allows it, pass in pieces.
 #[test]
 fn tcp_passes_in_super_packets_and_big_tcp_in_pieces() {
     let Some(between) = Between::new() else {

@@ -1,5 +1,5 @@
-//! Truncated frames as Wireshark's tools interpret them. Without these tools, the test is skipped
-//! with a message.
+//! Captured wire frames of super-packets, as tshark interprets them. Without tshark, the test is
+//! skipped with a message.
 use longwire_testbed::support::{Folder, output, words};
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn run(tool: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Returns the wire frames cut from super-packets of each kind, and the super-packets.
+/// Returns the wire frames cut from super-packets of each kind.
 fn wire_frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (v6, udp) in [(false, false), (true, false), (false, true), (true, true)] {

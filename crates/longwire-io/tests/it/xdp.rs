@@ -17,7 +17,7 @@ use longwire_io::port::{Port, registry};
 use nix::poll::{PollFd, PollFlags, poll};
 use pair::{PORT, Pair, STATION, features, frame, number_of, receive_until, send, until};
 
-/// Set for the process that a test starts from the test program.
+/// Environment variable of the processes that a test starts from the test program.
 const CHILD: &str = "LONGWIRE_TEST_CHILD";
 
 fn has_program(pair: &Pair) -> bool {

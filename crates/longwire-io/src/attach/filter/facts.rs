@@ -31,7 +31,7 @@ pub(super) const TAGS: i16 = -32;
 pub(super) const VERSION: i16 = -40;
 /// Offset of the IP header.
 pub(super) const IP_AT: i16 = -48;
-/// Fragmentation: see [`WHOLE`].
+/// Fragmentation: [`NO_PIECE`], [`WHOLE`], [`FIRST`] or [`LATER`].
 pub(super) const PIECE: i16 = -56;
 /// The transport protocol number.
 pub(super) const PROTOCOL: i16 = -64;
@@ -47,7 +47,7 @@ pub(super) const WAITING: i16 = -128;
 /// The frame ends before the EtherType.
 const NO_TYPE: i32 = 0x1_0000;
 
-/// There is no IP payload.
+/// The frame has no IP payload, or the headers before it are truncated or too many.
 pub(super) const NO_PIECE: i32 = 0;
 /// An unfragmented packet.
 pub(super) const WHOLE: i32 = 1;
@@ -100,7 +100,7 @@ pub(super) fn require(program: &mut Assembler, place: i16, wanted: &[u32], other
     program.place(found);
 }
 
-/// Appends the header parser. Clobbers registers 7 to 9.
+/// Appends the header parser. Clobbers registers 0 to 5 and 7 to 9.
 pub(super) fn read(program: &mut Assembler, with_transport: bool) {
     let places = (HEADER..0).step_by(8);
     program.put_all(places.map(|place| store_number(STACK, place, 0)));
@@ -280,7 +280,8 @@ fn header(program: &mut Assembler, len: i32, done: Label) {
     load(program, SCRATCH, len, done);
 }
 
-/// Skips an extension header, whose second byte is its length in units of 8 or 4 bytes.
+/// Skips an extension header. Its second byte plus `more` is its length in units of 2^`shift`
+/// bytes.
 fn skip_header(program: &mut Assembler, more: u32, shift: u32) {
     program.put_all([
         load_byte(9, STACK, SCRATCH),

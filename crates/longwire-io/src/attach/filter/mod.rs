@@ -19,7 +19,7 @@ mod tests;
 mod values;
 
 /// Appends a program that branches to `selected` for matching frames, else to `passing`. Register 6
-/// holds the context; clobbers registers 0 to 5.
+/// holds the context; clobbers registers 0 to 5 and 7 to 9.
 ///
 /// Returns `None` if the kernel cannot evaluate a test.
 pub(super) fn select(

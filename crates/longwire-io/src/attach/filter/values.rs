@@ -17,9 +17,10 @@ use crate::bpf::instruction::{
 const WAITING_MAX: i16 = 40;
 /// Offset of the outermost tag's EtherType.
 const TAG_TYPE: u32 = 12;
-/// Offset behind the outermost tag.
+/// Offset after the outermost tag.
 const AFTER_TAG: u32 = 16;
-/// Maximum frame offset. The kernel's helper treats larger offsets as negative.
+/// Maximum frame offset: more than any frame's length, and too small to overflow the signed offset
+/// of the kernel's helper.
 const OFFSET_MAX: u32 = 0x00ff_ffff;
 
 /// Appends code that leaves a value in register 0, or jumps to `otherwise` if the frame lacks it.
@@ -66,7 +67,7 @@ pub(super) fn value(
     Some(())
 }
 
-/// Saves register 0 to the stack and returns the slot.
+/// Saves register 0 to the stack and returns the slot; `None` if the stack is full.
 pub(super) fn wait(program: &mut Assembler, depth: i16) -> Option<i16> {
     if depth >= WAITING_MAX {
         return None;
@@ -76,7 +77,8 @@ pub(super) fn wait(program: &mut Assembler, depth: i16) -> Option<i16> {
     Some(place)
 }
 
-/// Combines registers 2 and 0 with an operation.
+/// Applies an operation to registers 0 and 2, in this order; the result is in register 0. Jumps to
+/// `otherwise` on division by zero.
 fn combined(program: &mut Assembler, operation: Operation, otherwise: Label) {
     let alu = match operation {
         Operation::Add => Alu::Add,

@@ -120,7 +120,8 @@ pub fn restore_leftovers() {
     restore_left(&Directory::lock(), own.as_mut(), |_| false);
 }
 
-/// Like [`restore_leftovers`], with the directory locked. Returns whether any entries must be kept.
+/// Like [`restore_leftovers`], with the directory locked. Does not restore entries of the calling
+/// thread's namespace for which `is_kept` is true; returns whether there are any.
 pub(super) fn restore_left(
     directory: &Directory,
     mut own: Option<&mut Record>,
@@ -172,8 +173,8 @@ fn entries_of(path: &Path) -> Vec<Entry> {
     parse(&state_file::read_text(path).unwrap_or_default())
 }
 
-/// Transfers an entry to a process that has a port on the same interface. That process needs the
-/// setting and restores it when it ends. Returns whether there is one.
+/// Transfers an entry to a process that has a port on the same interface: that process needs the
+/// setting and restores it when it ends. Returns whether the entry was transferred.
 fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(Vec<Entry>, PathBuf)]) -> bool {
     let is_user = |entries: &[Entry]| entries.iter().any(|other| other.owner == entry.owner);
     if let Some(own) = own

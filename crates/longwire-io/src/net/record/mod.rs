@@ -107,7 +107,7 @@ pub(crate) struct SettingsChange {
 impl PortRecord {
     /// Begins a settings change for a port on an interface in the calling thread's namespace. First
     /// restores the settings of killed processes. With `quiet`, IPv6 on this interface stays off
-    /// until this port restores it, because IPv6 sends as soon as it is enabled.
+    /// until this port restores it, because the kernel sends as soon as IPv6 is enabled.
     ///
     /// A port that changed nothing may still have to restore the settings of a process that ends
     /// first, so the process keeps the necessary rights.
@@ -239,7 +239,7 @@ pub(crate) enum Undo {
 /// A line in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The port that changed it, with its namespace.
+    /// The port that made the change, with its namespace.
     pub(super) owner: PortRecord,
     /// The changed device: the interface or its peer.
     pub(super) device: String,
@@ -302,7 +302,7 @@ pub(super) fn written(entries: &[Entry]) -> String {
 }
 
 /// Restores device settings in the opening thread's network namespace, whichever thread uses it.
-/// Handles changes by all kinds of ports, because a port may have to restore another kind's
+/// Restores changes by all kinds of ports, because a port may have to restore another kind's
 /// changes.
 #[derive(Debug)]
 pub(crate) struct Restorer {
@@ -314,8 +314,8 @@ pub(crate) struct Restorer {
 }
 
 impl Restorer {
-    /// Opens the interface `device` and its peer, in the calling thread's namespace. Settings that
-    /// cannot be opened cannot be restored.
+    /// Opens the means to restore settings of the interface `device` and its peer, in the calling
+    /// thread's namespace. Settings whose file or socket cannot be opened are not restored.
     pub(crate) fn open(device: &str) -> Restorer {
         let ipv6 = if device.contains('/') {
             None

@@ -100,7 +100,7 @@ const SLOTS: usize = 256;
 /// Maximum length of a copied frame in bytes.
 const FRAME_MAX: usize = 65_536 + 64;
 
-/// Accepts every frame.
+/// A sending half that counts and checks frames.
 #[derive(Debug, Default)]
 pub struct Sink {
     /// Region of the lent frames, to check them in place.
@@ -233,7 +233,7 @@ impl TxPort for Sink {
 /// Prefetch distance in an uncached region. A network card would have put the frames in the cache.
 const WARM_AHEAD: usize = 4096;
 
-/// Delivers a region's frames repeatedly, as fast as the caller accepts them.
+/// A receiving half that delivers a region's frames repeatedly, as fast as the caller accepts them.
 #[derive(Debug)]
 pub struct Source {
     region: Arc<Region>,

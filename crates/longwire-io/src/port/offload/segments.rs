@@ -66,7 +66,7 @@ impl ExactSizeIterator for WireFrames {}
 /// of a super-packet.
 ///
 /// One segment becomes a wire frame with complete checksums. Several become a shorter super-packet
-/// with a partial checksum, which the returned offload describes. Headers are written as in the
+/// with a partial checksum, which the returned offload describes. Headers match those of the
 /// kernel's segmentation: lengths are the piece's; the IPv4 identification and the TCP sequence
 /// number advance to the piece's first segment; FIN and PSH are only on the last segment; and CWR
 /// is only on the first if [`Segments::cwr_once`].

@@ -1,9 +1,9 @@
 //! Super-packets that no port accepts: tunnelled ones, and those above 64 KiB (BIG TCP), whose
 //! length exceeds the IP header's field.
 //!
-//! The kernel builds the longer ones if a device's `gso_max_size` or `gro_max_size` exceeds 65,536.
-//! Their IP length field is zero. For IPv6, the kernel also adds a hop-by-hop header with the jumbo
-//! payload option (RFC 2675 §2), which segmentation removes.
+//! The kernel builds BIG TCP super-packets if a device's `gso_max_size` or `gro_max_size` exceeds
+//! 65,536. Their IP length field is zero. For IPv6, the kernel also adds a hop-by-hop header with
+//! the jumbo payload option (RFC 2675 §2), which segmentation removes.
 
 use std::ops::Range;
 

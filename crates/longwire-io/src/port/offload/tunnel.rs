@@ -1,9 +1,9 @@
 //! Tunnelled packets: VXLAN, Geneve, GUE, FOU, GRE, IP in IP, MPLS.
 //!
-//! A sender leaves checksum and segmentation of the *inner* packet to the device, and completes all
-//! outer headers except lengths and checksums over each wire frame. Neither a virtio-net header nor
-//! an XDP program reports a tunnel, and users choose the UDP ports of tunnels. So every possible
-//! tunnel is tried, and the inner packet must end where the outer one does.
+//! A sender leaves checksum and segmentation of the *inner* packet to the device, and completes the
+//! outer headers, except for the lengths and checksums of wire frames. Neither a virtio-net header
+//! nor an XDP program reports a tunnel, and users choose the UDP ports of tunnels. So every
+//! possible tunnel is tried, and the inner packet must end where the outer one does.
 
 use longwire_packet::frame::mac_header_len;
 

@@ -1,8 +1,8 @@
 //! Frames with a given check sequence, for gap frames: a packet socket whose driver adds none
 //! (SO_NOFCS).
 //!
-//! The kernel returns EPROTONOSUPPORT for drivers without the flag `IFF_SUPP_NOFCS`, and has no
-//! other query. Decision 0013 lists the drivers that have it.
+//! The kernel returns EPROTONOSUPPORT for drivers without the flag `IFF_SUPP_NOFCS`, and offers no
+//! other way to query it. Decision 0013 lists the drivers that have the flag.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -63,7 +63,7 @@ fn refused(port: &str, driver: &str, why: &str) -> PortError {
     )
 }
 
-/// Frames to send with their check sequences.
+/// A packet socket that sends frames with given check sequences.
 pub struct CheckedLine {
     socket: OwnedFd,
     port: String,

@@ -96,7 +96,7 @@ impl FrameHolder {
 /// Launch times for a socket's frames.
 pub(super) struct LaunchTimes {
     clock: ClockId,
-    /// Lead of the holder's clock over CLOCK_MONOTONIC.
+    /// Lead of the holder's clock over the run's clock, in nanoseconds.
     ahead: i64,
     compared: Nanos,
 }

@@ -47,7 +47,7 @@ pub struct PacketRx {
     checks: AliveChecks,
     /// Carrier state, if the port takes its interface down itself.
     pub(in crate::port) carrier: Option<Arc<CarrierState>>,
-    /// Restored when both halves are closed.
+    /// Restores the interface's settings when both halves are closed.
     _settings: Arc<Settings>,
 }
 
@@ -79,8 +79,8 @@ impl PacketRx {
         self.scale.steps()
     }
 
-    /// Delivers the frame in the peeked slot and returns whether it could. Keeps a super-packet
-    /// that no other port accepts, for delivery in pieces.
+    /// Delivers the frame in the peeked slot and returns whether it was delivered. Keeps a
+    /// super-packet that no other port accepts, for delivery in pieces.
     #[inline]
     fn hand_in(
         &mut self,
@@ -281,8 +281,9 @@ fn receive_long<'a>(socket: BorrowedFd<'_>, buffer: &'a mut [u8]) -> io::Result<
         .ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
-/// Restores a frame as on the wire from its virtio-net header and the kernel's form. Returns its
-/// range in `contents`; `None` if they are inconsistent.
+/// Restores a frame as on the wire: reinserts the VLAN tag, removes the kernel's jumbo header and
+/// decodes the virtio-net header. Returns the frame's range in `contents` and its offload; `None`
+/// if header and frame are inconsistent.
 #[inline]
 fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>, Decoded)> {
     let mut header = *contents.first_chunk::<{ vnet::LEN }>()?;
@@ -290,8 +291,8 @@ fn restore(contents: &mut [u8], tag: Option<[u8; TAG]>) -> Option<(Range<usize>,
     if let Some(tag) = tag
         && contents.len() >= start + MACS
     {
-        // The tag moves back between addresses and EtherType, over the virtio-net header, which has
-        // been copied.
+        // The addresses move over the virtio-net header, which has been copied, to make room for
+        // the tag.
         contents.copy_within(start..start + MACS, start - TAG);
         start -= TAG;
         contents[start + MACS..start + MACS + TAG].copy_from_slice(&tag);

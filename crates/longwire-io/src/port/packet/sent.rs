@@ -143,7 +143,8 @@ impl SendErrorQueue {
         }
     }
 
-    /// Returns the release of a numbered frame. Stamps of earlier frames will not follow.
+    /// Returns the release of the frame with this number. Discards earlier frames, whose stamps
+    /// will not follow.
     fn release_of(&mut self, number: u32) -> Option<Nanos> {
         let place = number.wrapping_sub(self.first) as usize;
         if place >= self.waiting.len() {
@@ -224,7 +225,7 @@ fn nanos(time: libc::timespec) -> u64 {
 /// `CLOCKFD` of the kernel's dynamic clocks.
 const CLOCK_BEHIND_DESCRIPTOR: libc::clockid_t = 3;
 
-/// A device's clock, compared with CLOCK_MONOTONIC at intervals.
+/// A device's clock, compared with the run's clock at intervals.
 pub(super) struct DeviceClock {
     /// Kept open, because the clock's number refers to it.
     _file: File,
@@ -258,13 +259,13 @@ impl DeviceClock {
         };
     }
 
-    /// Converts a device clock time to CLOCK_MONOTONIC.
+    /// Converts a time of the device's clock to the run's clock.
     pub(super) fn monotonic(&self, device: u64) -> u64 {
         self.comparison.monotonic(device)
     }
 }
 
-/// The same instant on both clocks.
+/// An instant on the device's clock, and that clock's lead over the run's clock.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     device: u64,

@@ -1,4 +1,4 @@
-//! Conversion of the kernel's stamps (wall clock) to arrivals (monotonic clock).
+//! Conversion of the kernel's stamps (wall clock) to arrivals (the run's clock).
 //!
 //! The difference between the clocks is constant: both clocks are slewed alike, and only setting
 //! the clock (manually, by a leap second or by a time daemon's step) changes it. So it is measured

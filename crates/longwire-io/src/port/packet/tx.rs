@@ -36,7 +36,7 @@ const COPY_MAX: usize = 24 * 1024;
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
-/// Returns the losses behind an interface.
+/// A function that returns the losses behind an interface.
 pub(crate) type OnwardLosses = Box<dyn Fn() -> PortLosses + Send>;
 
 /// A sending half's sockets.
@@ -71,7 +71,7 @@ pub struct PacketTx {
     /// Losses behind the interface.
     onward: Option<OnwardLosses>,
     pub(in crate::port) carrier: Option<Carrier>,
-    /// Restored when both halves are closed.
+    /// Restores the interface's settings when both halves are closed.
     _settings: Arc<Settings>,
 }
 
@@ -275,8 +275,8 @@ impl PacketTx {
         Ok(())
     }
 
-    /// Handles an error for the first frame of the batch. Returns whether to continue now rather
-    /// than at the next flush.
+    /// Recovers from a send error for the first frame of the batch. Returns whether to continue now
+    /// rather than at the next flush.
     fn go_on_after(&mut self, error: io::Error) -> Result<bool, PortError> {
         match error.raw_os_error() {
             Some(libc::EINTR) => Ok(true),
@@ -292,8 +292,8 @@ impl PacketTx {
         }
     }
 
-    /// Handles the driver's drop of the first frame: the driver is full, has no carrier, or cannot
-    /// segment super-packets.
+    /// Recovers from the driver's drop of the first frame: the driver is full, has no carrier, or
+    /// cannot segment super-packets.
     fn go_on_after_drop(&mut self) -> Result<bool, PortError> {
         if self.batch.stamped(1).next().is_some() {
             // The frame already has a number, and will get another.
@@ -335,7 +335,7 @@ impl PacketTx {
         Ok(false)
     }
 
-    /// Drops the batch, as an unplugged cable does. Returns whether to continue.
+    /// Drops the batch, as an unplugged cable does. Always returns `true`: sending continues.
     fn lose_without_carrier(&mut self) -> bool {
         self.losses.no_carrier += self.batch.wire_frames(self.batch.ring.len());
         self.batch.ring.advance(self.batch.ring.len());

@@ -59,7 +59,7 @@ pub(super) struct Device {
 /// Frames for the reader that the kernel dropped without a carrier.
 #[derive(Clone, Copy, Default)]
 struct DropsWithoutCarrier {
-    /// Their number until the carrier last returned.
+    /// Number of frames dropped until the carrier last returned.
     before: u64,
     /// Total drops when the carrier was removed; `None` while there is a carrier.
     since: Option<u64>,

@@ -29,7 +29,7 @@ impl BareXdp {
     /// Opens an interface in the calling thread's network namespace.
     ///
     /// # Errors
-    /// AF_XDP is unavailable, or the frame is longer than a page.
+    /// AF_XDP is unavailable, or the frame is longer than 4032 bytes.
     pub fn open(name: &str, frame: &[u8]) -> Result<BareXdp, PortError> {
         let port = format!("xdp:{name}");
         BareXdp::open_index(settings::find_up(&port, name)?.index, frame)

@@ -40,7 +40,7 @@ pub(super) struct AttachedProgram {
     port: String,
     _link: crate::bpf::Link,
     _program: Program,
-    /// Restored when both halves are closed.
+    /// Restores the interface's settings when both halves are closed.
     _settings: Settings,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct AttachedProgram {
 /// system-wide CAP_BPF and CAP_NET_ADMIN.
 ///
 /// # Errors
-/// The interface does not exist, is down, has no Ethernet header, has frames that are too long, or
-/// already has an XDP program; or AF_XDP is not permitted.
+/// The interface does not exist, is down, has no Ethernet header, has too large an MTU, or already
+/// has an XDP program; or AF_XDP is not permitted.
 pub fn open(name: &str, options: &OpenOptions) -> Result<OpenPort<XdpRx, XdpTx>, PortError> {
     let port = format!("xdp:{name}");
     let interface = super::settings::find_up(&port, name)?;
@@ -116,7 +116,7 @@ fn queue_count(interface: &Interface) -> u32 {
         .clamp(1, interface.rx_queues)
 }
 
-/// Attaches the program, in the driver if possible.
+/// Attaches the program, in the driver if possible and permitted by `mode`.
 fn attach(
     port: &str,
     program: &Program,

@@ -1,5 +1,4 @@
-//! The eBPF program that handles every arriving frame: it stamps the frame and redirects it to its
-//! queue's socket.
+//! The eBPF program that stamps every arriving frame and redirects it to its queue's socket.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -35,8 +35,8 @@ impl<T: Copy> XdpRing<T> {
     ) -> io::Result<XdpRing<T>> {
         let mapped = at.desc as usize + size as usize * size_of::<T>();
         let mapping = Mapping::shared(socket, page, mapped, libc::MAP_POPULATE)?;
-        // SAFETY: the kernel reports these offsets (XDP_MMAP_OFFSETS). The mapping extends to the end
-        // of the entries, which are the last part of the ring.
+        // SAFETY: the kernel reports these offsets (XDP_MMAP_OFFSETS). The mapping extends to the
+        // end of the entries, which are the last part of the ring.
         let part = |offset: u64| unsafe { mapping.start().add(offset as usize) };
         Ok(XdpRing {
             producer: part(at.producer).cast(),

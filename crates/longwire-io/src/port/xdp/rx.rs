@@ -17,8 +17,8 @@ use super::socket::{Queue, Umem};
 
 /// Maximum number of frames before chunks return to the kernel.
 const SETTLE_EVERY: usize = 64;
-/// Maximum distance of a valid stamp from now, in nanoseconds. At a larger distance, the bytes
-/// before the frame are not a stamp: another program wrote them.
+/// Maximum age of a valid stamp, and its maximum lead over the current time, in nanoseconds. Beyond
+/// these limits, the bytes before the frame are not a stamp: another program wrote them.
 const OLDEST: u64 = 10_000_000_000;
 const NEWEST: u64 = 1_000_000;
 
@@ -57,7 +57,7 @@ impl Queue {
 pub struct XdpRx {
     queues: Vec<Queue>,
     umem: Arc<Umem>,
-    /// Readable when any queue is. Present only with several queues.
+    /// Descriptor that is readable when any queue's socket is; `None` with a single queue.
     any: Option<OwnedFd>,
     attachment: Arc<AttachedProgram>,
     frame_max: usize,
@@ -129,7 +129,7 @@ impl XdpRx {
         best
     }
 
-    /// Delivers a frame, and returns whether it could.
+    /// Delivers a frame. Returns `false` if its descriptor is invalid.
     #[inline]
     fn hand_in(
         &mut self,
@@ -214,7 +214,6 @@ impl RxPort for XdpRx {
             ..PortLosses::default()
         };
         for queue in &self.queues {
-            // SAFETY: a C structure of integers, for which zeros are valid.
             let socket = queue.socket.as_fd();
             let counted = get_option(socket, libc::SOL_XDP, libc::XDP_STATISTICS);
             if let Ok(libc::xdp_statistics {

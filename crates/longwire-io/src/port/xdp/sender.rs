@@ -1,11 +1,12 @@
 //! Sending through an AF_XDP socket: frames are copied into chunks, which pass to the kernel
 //! through the transmit ring and return through the completion ring.
 //!
-//! Sending needs no program on the interface and only a packet socket's rights, and costs the
-//! kernel a third less time than a packet socket. So `packet:IF` sends its frames this way too.
+//! Sending needs no program on the interface and only a packet socket's rights, and takes the
+//! kernel a third less time than sending through a packet socket. `packet:IF` therefore sends
+//! wire-size frames through AF_XDP too.
 //!
 //! On request, the kernel writes a frame's departure into memory before the frame (TX metadata,
-//! Linux 6.8).
+//! Linux 6.11).
 //!
 //! If frames are copied, the stamp is taken when the driver is done with the kernel's copy; a veth
 //! device is done when the peer has the frame. Stamps are on the CLOCK_TAI scale. All frames take
@@ -72,7 +73,7 @@ impl Sender {
 
     /// Opens a send-only socket on an interface's first queue.
     pub(crate) fn open(interface: &Interface) -> Result<Sender, SocketFailure> {
-        // Frames longer than a page do not fit and must take another path.
+        // Frames that do not fit in a chunk of at most a page must take another path.
         let frame_max = interface.mtu as usize + 14 + 4;
         let chunk = frame_max.next_power_of_two().clamp(PAGE / 2, PAGE);
         let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("allocating frame memory", e))?;
@@ -165,8 +166,8 @@ impl Sender {
         }
     }
 
-    /// Makes the kernel consume frames and returns their number. `dropped` receives each frame that
-    /// the device then dropped, and returns whether to continue.
+    /// Makes the kernel consume frames and returns the number that left. `dropped` receives each
+    /// frame that the device dropped, and returns whether to continue.
     pub(crate) fn send(&mut self, mut dropped: impl FnMut(&[u8]) -> bool) -> io::Result<usize> {
         self.transmit.submit();
         let mut left = self.transmit.look() as usize;

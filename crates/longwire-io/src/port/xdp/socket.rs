@@ -161,7 +161,6 @@ fn is_zero_copy(socket: BorrowedFd<'_>) -> io::Result<bool> {
 
 /// Returns the offsets of the parts of a socket's rings.
 fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
-    // SAFETY: a C structure of integers, for which zeros are valid.
     get_option(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)
 }
 
@@ -197,8 +196,8 @@ fn raise_memlock() {
     // SAFETY: the call writes a valid structure.
     if unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0 {
         limit.rlim_cur = limit.rlim_max;
-        // If this fails too, the kernel reports that the limit is too low. SAFETY: the call reads a
-        // valid structure.
+        // If this fails too, the registration of the memory reports that the limit is too low.
+        // SAFETY: the call reads a valid structure.
         unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
     }
 }
@@ -234,8 +233,8 @@ pub(super) struct Umem {
 }
 
 impl Umem {
-    /// Returns the chunk size for frames of `frame_max` bytes; `None` if they exceed the
-    /// kernel's maximum, a page.
+    /// Returns the chunk size for frames of `frame_max` bytes; `None` if frame and headroom exceed
+    /// the kernel's maximum, a page.
     pub(super) fn chunk_for(frame_max: usize) -> Option<usize> {
         [PAGE / 2, PAGE]
             .into_iter()

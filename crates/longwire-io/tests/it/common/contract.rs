@@ -113,7 +113,8 @@ pub fn check_received(rx: &mut impl RxPort, sent: &Sent, rules: &Rules) {
     assert_eq!(got.len(), sent.frames.len());
 }
 
-/// Frames without a complete Ethernet header are refused or silently lost, without other effects.
+/// Sends frames without a complete Ethernet header, which must be refused or lost without other
+/// effects.
 pub fn send_shorts(tx: &mut impl TxPort) {
     for bytes in [&[][..], &[0xff; 13]] {
         let _ = tx.push(outgoing(bytes));
@@ -121,7 +122,7 @@ pub fn send_shorts(tx: &mut impl TxPort) {
     }
 }
 
-/// Sends more frames than are read meanwhile. Missing frames must be counted.
+/// Sends frames faster than it reads them. Missing frames must be counted.
 pub fn check_counts(tx: &mut impl TxPort, rx: &mut impl RxPort) {
     let before = total_losses(tx, rx);
     let mut got = 0;
@@ -150,7 +151,7 @@ fn receive_ours(rx: &mut impl RxPort, max: usize) -> u64 {
     got
 }
 
-/// A call that finds no frames returns immediately.
+/// Checks that a call that finds no frames returns immediately.
 pub fn check_empty(rx: &mut impl RxPort) {
     for _ in 0..20 {
         let start = Instant::now();
@@ -159,7 +160,7 @@ pub fn check_empty(rx: &mut impl RxPort) {
     }
 }
 
-/// After `remove`, both halves must report that the device is gone.
+/// Checks that both halves report the device as gone after `remove`.
 pub fn check_gone(tx: &mut impl TxPort, rx: &mut impl RxPort, remove: impl FnOnce()) {
     push(tx, &numbered(0, 64));
     drain(tx);
@@ -218,7 +219,7 @@ fn outgoing(bytes: &[u8]) -> TxFrame<'_> {
     TxFrame::whole(bytes, now())
 }
 
-/// Builds a frame that no station answers and that its bytes identify.
+/// Builds a frame that no station answers, with contents that depend on its number.
 fn numbered(number: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 9, number as u8];
     bytes.extend(EXPERIMENTAL);

@@ -143,8 +143,8 @@ pub fn put_sum(frame: &mut [u8], bytes: std::ops::Range<usize>, at: usize) {
     frame[at..at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Checks every length and checksum of a whole TCP or UDP frame and returns its payload. Panics on
-/// an error.
+/// Checks every length and checksum of a complete TCP or UDP frame and returns its payload. Panics
+/// on an error.
 pub fn verify(frame: &[u8], spec: &FrameSpec) -> Vec<u8> {
     let (network, transport) = (spec.network_at(), spec.transport_at());
     let field = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
