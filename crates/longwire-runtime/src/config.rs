@@ -40,7 +40,7 @@ pub enum WaitMode {
 /// Distribution of stages over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// By the number of cores.
+    /// Chosen by the number of cores.
     #[default]
     Auto,
     /// One thread for all stages.
@@ -66,7 +66,7 @@ pub struct RunConfig {
     pub placement: Placement,
     /// Maximum memory for queued frames per direction; `None` derives it from rate and delay.
     pub memory: Option<Bytes>,
-    /// Handovers later than this are artifacts.
+    /// Maximum lateness; later handovers are artifacts.
     pub tolerance: Nanos,
     /// Late frames released within this time after the start count as start artifacts.
     pub grace: Nanos,
@@ -76,8 +76,8 @@ pub struct RunConfig {
     pub faults: Faults,
     /// Origin of schedules; `None` means the start of the run.
     pub epoch: Option<Epoch>,
-    /// Whether to store queued frames in huge pages, which allocates several megabytes at the
-    /// start. Without them, memory starts small and grows, which suits many runs in one process.
+    /// Whether to store queued frames in huge pages, of which several megabytes are allocated at
+    /// the start. Ordinary pages are allocated as needed, which suits many runs in one process.
     pub huge_pages: bool,
 }
 

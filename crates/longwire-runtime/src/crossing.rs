@@ -15,14 +15,15 @@ pub const FAR: Duration = Duration::from_nanos(100);
 /// Round trips per measurement.
 const TRIPS: u32 = 2_000;
 
-/// Number of measurements. Only the minimum counts, because other threads may interrupt some.
+/// Number of measurements. Only the minimum counts, because other threads may interrupt the others.
 const ROUNDS: usize = 5;
 
-/// Timeout of a measurement. It expires if other threads occupy a core.
+/// Time limit for all measurements together. It expires if other threads occupy a core.
 const LIMIT: Duration = Duration::from_millis(20);
 
 /// Measures the cache-line latency between two cores. Returns `None` if a thread cannot be pinned
-/// or a core is busy. Takes up to 40 ms, and less than 3 ms on idle cores.
+/// or a core is busy. Takes less than 3 ms on idle cores, and otherwise at most `LIMIT` plus
+/// scheduling delays.
 pub fn between(one: usize, other: usize) -> Option<Duration> {
     let ball = AtomicU32::new(0);
     let stop = AtomicBool::new(one == other);

@@ -8,12 +8,12 @@ use longwire_io::rights::{self, Capability};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Returns the number of cores available to this process.
+/// Returns the number of cores in the calling thread's affinity mask, at least 1.
 pub fn cores() -> usize {
     allowed_cores().len().max(1)
 }
 
-/// Returns the cores available to this process.
+/// Returns the cores in the calling thread's affinity mask; empty if the kernel does not report it.
 pub fn allowed_cores() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return Vec::new();
@@ -38,7 +38,7 @@ pub fn pin(core: usize) -> Result<(), nix::Error> {
 const NICE: libc::c_int = -20;
 
 /// Prepares the calling thread for accurate waiting: core, priority, timer slack, locked memory.
-/// Returns refused requests as sentences.
+/// Returns a note for each refused request.
 pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(core) = core
@@ -70,7 +70,7 @@ pub(crate) fn prepare_thread(core: Option<usize>, realtime: bool) -> Vec<String>
 const FIFO: libc::c_int = 10;
 
 /// Prepares the calling thread for accurate departures. `fifo` requests a real-time class, so that
-/// only the kernel preempts the thread. Returns refused requests as sentences.
+/// only the kernel preempts the thread. Returns a note for each refused request.
 pub(crate) fn prepare_sender(core: Option<usize>, realtime: bool, fifo: bool) -> Vec<String> {
     let mut notes = prepare_thread(core, realtime);
     if realtime
@@ -186,7 +186,8 @@ fn lock_memory() -> Result<(), nix::Error> {
     nix::Error::result(unsafe { libc::mlockall(flags) }).map(drop)
 }
 
-/// Detects whether the machine has more runnable threads than cores. Polls the kernel at intervals.
+/// Detects whether the machine has more runnable threads than this process has cores. Queries the
+/// kernel at intervals.
 #[derive(Debug)]
 pub(crate) struct CoreContention {
     /// Source of the kernel's count of runnable threads; `None` if hidden.
@@ -220,7 +221,7 @@ impl CoreContention {
         }
     }
 
-    /// Returns the last query's result.
+    /// Returns the result of the last query, which is at most [`LOOK_EVERY`] old.
     pub fn is_contended(&mut self, now: Nanos) -> bool {
         if now.saturating_sub(self.asked) >= LOOK_EVERY {
             self.asked = now;

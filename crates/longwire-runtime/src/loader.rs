@@ -28,7 +28,7 @@ pub struct FileLoader {
     states: Mutex<Vec<LoadedState>>,
 }
 
-/// The plugins that a loader accepts.
+/// A loader's treatment of plugins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PluginUse {
     /// Loads permitted plugins.
@@ -91,7 +91,7 @@ impl FileLoader {
         FileLoader { plugins, ..self }
     }
 
-    /// Returns the permitted files.
+    /// Returns the file access that the loader permits.
     pub fn access(&self) -> &FileAccess {
         &self.access
     }

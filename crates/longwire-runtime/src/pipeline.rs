@@ -25,7 +25,7 @@ use crate::sync::SetOnDrop;
 pub struct PipelineConfig {
     /// Seed of the link's random streams.
     pub seed: u64,
-    /// Ingress pauses while more than this memory is in use, so that a full arena never drops
+    /// Memory in use, in bytes, above which ingress pauses, so that a full arena never drops
     /// frames.
     pub memory_soft: u64,
     /// The arena's hard limit.
@@ -45,7 +45,7 @@ pub struct PipelineEnd<T> {
     pub report: LinkReport,
     /// Time from the first release to the end of input, while both stages work.
     pub steady: Duration,
-    /// Frames released in that time.
+    /// Number of frames released in that time.
     pub steady_frames: u64,
     /// Peak memory of frames and descriptors, in bytes.
     pub memory_max: u64,
@@ -83,7 +83,7 @@ where
     run((source, sink), setup, (config, None), drive)
 }
 
-/// Like [`run_to_end`], with both stages on the calling thread, like a run on few cores. The
+/// Like [`run_to_end`], with both stages on the calling thread, as on a machine with few cores. The
 /// steady time covers the whole run. The stages block while the recorder is full.
 ///
 /// # Errors

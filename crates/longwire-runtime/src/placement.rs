@@ -15,8 +15,8 @@ pub struct Layout {
     placement: Placement,
     cores: usize,
     spins: bool,
-    /// The core of each stage, if there are enough: first one direction's receiver and sender, then
-    /// the other's.
+    /// The core of each stage if there are more cores than stages: first one direction's receiver
+    /// and sender, then the other's.
     stages: Option<[usize; STAGES]>,
     /// Cache-line latency between a direction's stages, if it is high.
     far: Option<Duration>,
@@ -26,9 +26,9 @@ pub struct Layout {
 const STAGES: usize = 4;
 
 impl Layout {
-    /// Chooses the placement. With a core per stage, each stage has a thread, and a direction's
-    /// stages are on near cores. With fewer cores, one thread runs all stages and leaves the other
-    /// cores to the programs under test.
+    /// Chooses the placement. With a core per stage, each stage has a thread; with further cores,
+    /// the stages are pinned, those of one direction to near cores. With fewer cores, one thread
+    /// runs all stages and leaves the other cores to the programs under test.
     pub fn choose(asked: Placement, wait: WaitMode) -> Layout {
         Layout::choose_on(&host::allowed_cores(), asked, wait, crossing::between)
     }
@@ -84,9 +84,9 @@ impl Layout {
         )
     }
 
-    /// Returns the core to which to pin a thread. Threads are pinned if every stage has a core, or
-    /// if threads never sleep and leave a core free. Otherwise, the scheduler makes the better
-    /// choice.
+    /// Returns the core to which to pin a thread. Threads are pinned if there are more cores than
+    /// stages, or if threads never sleep and leave a core free. Otherwise, the scheduler makes the
+    /// better choice.
     pub fn core_of(self, thread: usize) -> Option<usize> {
         if let Some(stages) = self.stages {
             return stages.get(thread).copied();
@@ -102,8 +102,9 @@ impl Layout {
     }
 }
 
-/// Splits four cores into two pairs such that the higher cache-line latency is minimal, and returns
-/// them with that latency. Keeps the order if busy cores prevent the measurement.
+/// Splits four cores into two pairs whose higher cache-line latency is at most [`FAR`], if
+/// possible, and returns them with that latency; otherwise minimizes it. Keeps the order if busy
+/// cores prevent the measurement.
 fn near_pairs(
     [a, b, c, d]: [usize; STAGES],
     crossing: impl Fn(usize, usize) -> Option<Duration>,
@@ -123,7 +124,7 @@ fn near_pairs(
     best
 }
 
-/// Builds the workers from groups of stages that share lines, such as a direction's.
+/// Builds the workers from groups of stages that share lines, such as the stages of one direction.
 pub(crate) fn workers(
     groups: Vec<Stages>,
     layout: Layout,
@@ -156,7 +157,7 @@ pub(crate) fn workers(
     let pauses: Vec<Arc<PauseHistory>> = spread.iter().map(|_| Arc::default()).collect();
     control.count_pauses(&pauses);
     for (index, stages) in spread.iter_mut().enumerate() {
-        // Pauses of both the sending and the receiving thread make frames late.
+        // A pause of either the sending or the receiving thread makes frames late.
         let feeding = index.checked_sub(1).filter(|_| stages.ingress.is_empty());
         for thread in [Some(index), feeding].into_iter().flatten() {
             let outputs = stages.outputs.iter_mut();

@@ -129,7 +129,7 @@ impl Epoch {
         }
     }
 
-    /// Converts a run time to time since the Unix epoch.
+    /// Converts a time on the run's clock to time since the Unix epoch.
     pub fn wall_time(&self, time: Nanos) -> Nanos {
         let since = time.saturating_sub(self.monotonic);
         let before = self.monotonic.saturating_sub(time);
@@ -176,7 +176,8 @@ pub trait Recorder: Send {
     fn finish(&mut self) -> Result<(), String>;
 }
 
-/// Maximum number of batches queued for the recorder. Beyond it, a stage extends its current batch.
+/// Maximum number of batches queued for the recorder. While the queue is full, a stage extends its
+/// current batch.
 const BATCHES: usize = 256;
 
 /// Batch sizes, in bytes and in events, above which a batch is dropped if the queue is full.
@@ -247,7 +248,7 @@ impl RecordWriter {
         self.no_more.store(true, Ordering::Release);
     }
 
-    /// Waits until all events are written or the program must end.
+    /// Waits until all events are written, or gives up in a hurried stop.
     ///
     /// # Errors
     /// Some events were not written.
@@ -412,7 +413,8 @@ impl RecordHandle {
         }
     }
 
-    /// Hands over the current batch at the end of a burst.
+    /// Hands over the current batch. If the queue is full, keeps the batch, or drops it above the
+    /// limits.
     pub(crate) fn flush(&mut self) {
         if self.batch.events.is_empty() {
             return;

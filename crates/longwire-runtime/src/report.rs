@@ -170,7 +170,7 @@ pub struct LinkReport {
 }
 
 impl LinkReport {
-    /// Returns each counter with its value, without drops and artifacts.
+    /// Returns the counters of traffic and effects with their values.
     pub fn counted(&self) -> impl Iterator<Item = (&'static Counter, u64)> + use<> {
         self.traffic.counted().chain(self.effects.counted())
     }
@@ -230,7 +230,7 @@ fn seconds<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error>
     serializer.serialize_f64((value * 1e6).round() / 1e6)
 }
 
-/// Serializes the frames in both directions, then the bytes, which is this report's order.
+/// Serializes the frame counters before the byte counters.
 fn frames_first<S: Serializer>(traffic: &Traffic, serializer: S) -> Result<S::Ok, S::Error> {
     let mut counted: Vec<_> = traffic.counted().collect();
     counted.sort_by_key(|(counter, _)| counter.unit);

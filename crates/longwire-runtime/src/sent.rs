@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use longwire_engine::Nanos;
 use longwire_packet::header::{IpHeader, IpVersion, Piece, Transport};
 
-/// Minimum wire length of a frame in bytes. Devices pad shorter frames with zeros.
+/// Minimum wire length in bytes, without the frame check sequence. Devices pad shorter frames with
+/// zeros.
 const SHORTEST: u32 = 60;
 
 /// Maximum number of unread bursts.
@@ -25,7 +26,7 @@ const GATHERED_MAX: usize = 1 << 16;
 pub struct SentFrame {
     /// The frame's digest; see [`fingerprint`].
     pub digest: u64,
-    /// Due time of the frame; for a frame without one, its handover.
+    /// Due time of the frame; its handover if it has none.
     pub release: Nanos,
     /// Wire length with padding, in bytes.
     pub wire_len: u32,
@@ -131,7 +132,7 @@ impl SentLog {
         }
     }
 
-    /// Returns the number of frames that did not reach the receiver because it is slow or gone.
+    /// Returns the number of frames lost because the receiver was too slow or gone.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -170,7 +171,7 @@ impl SentFrames {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoredFields(u8);
 
-/// Names of fields. The position of each is its bit in a set.
+/// Names of the fields. The index of a name is the field's bit in a set.
 const FIELDS: [&str; 6] = ["mac", "address", "port", "tos", "ttl", "checksum"];
 const MAC: u8 = 1;
 const ADDRESS: u8 = 1 << 1;

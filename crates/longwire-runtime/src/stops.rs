@@ -174,7 +174,7 @@ fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<(
                 stops.push((end, stop));
             }
         }
-        // Fails if the run was dropped.
+        // Fails if the requester no longer waits.
         for response in responses {
             let _ = response.send(());
         }
@@ -182,8 +182,8 @@ fn watch(record: &Weak<StopRecord>, sleep: &Epoll, requested: &Receiver<Sender<(
     }
 }
 
-/// Sleeps until the record wakes it, at most for `length`. Returns whether the sleep was
-/// interrupted.
+/// Sleeps for `length`, or until the record's event wakes the thread. Returns whether a signal
+/// interrupted the sleep.
 fn interrupted(sleep: &Epoll, length: Nanos) -> bool {
     let length = u16::try_from(length.as_nanos() / 1_000_000).unwrap_or(u16::MAX);
     let mut events = [EpollEvent::empty()];
@@ -288,7 +288,7 @@ mod tests {
         most: Duration,
     }
 
-    /// Stops another process.
+    /// Stops another process for `length`. Returns what it and this process observed.
     fn stop_for(length: Duration) -> Observed {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)

@@ -33,8 +33,9 @@ pub fn aside(name: &str, known: &str) -> String {
     close.map_or_else(String::new, |close| format!(" (did you mean '{close}'?)"))
 }
 
-/// Returns at most `most` names closest to `text`. A name qualifies if it, or one of its words
-/// between dots and hyphens, differs from `text` in at most half of its letters.
+/// Returns at most `most` names closest to `text`. A name qualifies if its edit distance from
+/// `text`, or that of one of its words between dots, hyphens and underscores, is at most half the
+/// length of `text`.
 pub fn nearest<'a>(
     text: &str,
     known: impl IntoIterator<Item = &'a str>,

@@ -31,7 +31,7 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// Returns these inputs and their only output.
+    /// Returns the stages of a thread with these inputs and one output.
     pub fn new(ingress: Vec<Ingress<AnyRx>>, output: impl OutputStage + Send + 'static) -> Stages {
         let outputs: Vec<Box<dyn OutputStage + Send>> = vec![Box::new(output)];
         Stages { ingress, outputs }
@@ -52,7 +52,7 @@ impl Stages {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     pub stop: AtomicBool,
-    /// A thread lost a port or panicked.
+    /// Whether a thread lost a port or panicked.
     pub failed: AtomicBool,
     /// Number of threads whose inputs have all ended.
     pub inputs_ended: AtomicU64,
@@ -175,7 +175,7 @@ impl Worker {
         }
         let outputs = self.stages.outputs.iter_mut();
         if let Some(inside) = outputs.map(|output| output.finish()).fold(None, Option::or) {
-            // Set this before the query channel closes.
+            // Set this before the query channel closes, because reports read it afterwards.
             let _ = self.control.last_inside.set(inside);
         }
         ThreadEnd {
@@ -199,7 +199,7 @@ impl Worker {
             if turn.input_ended && !counted_end {
                 counted_end = true;
                 self.control.inputs_ended.fetch_add(1, Ordering::SeqCst);
-                // Each thread may be waiting for this thread alone.
+                // Another thread may be waiting only for this one.
                 self.all.iter().for_each(|bell| bell.ring());
             }
             if turn.frames > 0 {
@@ -274,8 +274,8 @@ impl Worker {
         self.bell.awake();
     }
 
-    /// Returns the descriptors of active ports. A port without one limits the sleep `until` by its
-    /// polling interval.
+    /// Returns the descriptors of the input ports that have not ended. A port without a descriptor
+    /// limits `until` to one polling interval from now.
     fn sources(&self, until: &mut Nanos) -> Vec<BorrowedFd<'_>> {
         let ports = self.stages.ingress.iter().filter(|stage| !stage.ended());
         let mut sources = Vec::with_capacity(self.stages.ingress.len());

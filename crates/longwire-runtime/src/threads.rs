@@ -55,7 +55,7 @@ pub(crate) struct ThreadResults {
     error: Option<String>,
 }
 
-/// Reports a thread's end. After a panic, the run has failed.
+/// Reports a thread's end on drop, and marks the run as failed after a panic.
 struct EndGuard {
     control: Arc<Control>,
     ending: Sender<usize>,

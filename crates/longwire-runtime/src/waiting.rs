@@ -90,7 +90,7 @@ pub(crate) struct Waiter {
     linger: Linger,
     /// Batching time for frames at the ports; zero to read each frame immediately.
     gather: Nanos,
-    /// Last turn of the spinning loop, if uninterrupted.
+    /// Start of the last spinning turn; `None` after other work.
     spinning_since: Option<Nanos>,
     pub witness: Witness,
 }
@@ -118,7 +118,7 @@ fn class_of(length: Nanos) -> Option<usize> {
 }
 
 impl Margins {
-    /// Moves a margin towards a quantile of the wake-up latency.
+    /// Moves a margin toward the 0.75-quantile of the wake-up latency.
     fn learn(&mut self, class: usize, latency: Nanos) {
         let margin = &mut self.0[class];
         let next = if latency > *margin {
@@ -203,7 +203,7 @@ impl Linger {
     }
 }
 
-/// The machine pauses that a thread witnessed.
+/// Number, maximum and total length of machine pauses or process stops.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PauseLog {
     pub count: u64,
@@ -273,7 +273,7 @@ impl Waiter {
         frequent.then_some(self.gather)
     }
 
-    /// Takes one turn of waiting. Returns the time until which to sleep, if any. The caller then
+    /// Spins for one turn, or returns the time until which to sleep. In that case, the caller
     /// announces its sleep, checks once more and calls [`Waiter::sleep`].
     pub fn plan(&mut self, next_at: Option<Nanos>) -> Option<Nanos> {
         let now = monotonic_now();
@@ -294,9 +294,10 @@ impl Waiter {
         Some(wake_at.unwrap_or(Nanos::MAX).min(now.saturating_add(IDLE)))
     }
 
-    /// Updates whether the machine is contended, and whether this window has spinning time left. If
-    /// programs under test wait for a core, a spinning emulator slows the system that it measures.
-    /// A few exact releases are still worth a little spinning.
+    /// Starts a window if due, adapts the priority to floods, and updates whether the machine is
+    /// contended and spinning is permitted. If programs under test wait for a core, a spinning
+    /// emulator slows the system that it measures, so only a share of each window may be spent
+    /// spinning for exact releases.
     fn look_around(&mut self, now: Nanos) {
         let age = now.saturating_sub(self.window.start);
         if age >= WINDOW {

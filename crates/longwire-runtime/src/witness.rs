@@ -33,7 +33,7 @@ const SWITCH_MIN: Nanos = Nanos::from_micros(2);
 /// Maximum number of recent pauses kept to excuse late frames.
 const REMEMBERED: usize = 512;
 
-/// One thread's pauses, shared with accounts and reports.
+/// One thread's pauses, shared with the sending stages and reports.
 #[derive(Debug, Default)]
 pub(crate) struct PauseHistory(Mutex<WitnessedPauses>);
 
@@ -254,8 +254,9 @@ impl Witness {
     }
 }
 
-/// Returns how much of `gap` the machine was paused, from the accounts before and after it and the
-/// number of sleeps in between.
+/// Returns the length of the machine pause within `gap`, from the kernel's accounts before and
+/// after it and the number of sleeps in between. `None` if the pause is shorter than [`PAUSE_MIN`]
+/// or a context switch is unexplained.
 fn standstill(gap: Nanos, before: Accounts, after: Accounts, sleeps: i64) -> Option<Nanos> {
     let explained = after.switched_since(before) <= sleeps;
     let stood = gap.saturating_sub(after.waited.saturating_sub(before.waited));

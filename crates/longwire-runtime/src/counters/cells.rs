@@ -134,7 +134,7 @@ impl LinkCells {
         handovers.late_max_ns.raise(lateness.as_nanos());
     }
 
-    /// Overwrites the counts with totals that were counted elsewhere.
+    /// Overwrites the counts with these totals.
     pub(crate) fn replace(&self, totals: &LinkTotals) {
         self.traffic.set(&totals.traffic);
         self.scheduled.set(totals.scheduled);
@@ -269,7 +269,7 @@ impl Index<Artifact> for ArtifactCells {
     }
 }
 
-/// A snapshot of the counters of the stages between two ports.
+/// Sums of the counters of the stages between two ports, at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct StageTotals {
     pub traffic: Traffic,
@@ -296,7 +296,7 @@ impl StageTotals {
         }
     }
 
-    /// Returns these kinds' counts by name.
+    /// Returns the counts of these kinds, by name.
     pub fn artifacts(&self, kinds: impl Iterator<Item = Artifact>) -> NamedCounts {
         let counts = kinds.map(|kind| (kind.name(), self.artifacts[kind as usize]));
         counts.collect()

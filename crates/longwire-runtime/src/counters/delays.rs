@@ -21,7 +21,7 @@ const CLASSES: usize = SUBS * (POWERS + 1);
 /// link's deciding thread.
 #[derive(Debug)]
 pub struct DelayCells {
-    /// Arrival to departure: queueing and serialisation.
+    /// Arrival to departure: queueing and serialization.
     queueing: Box<[CountCell]>,
     /// Arrival to release.
     total: Box<[CountCell]>,

@@ -26,7 +26,8 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Returns the backlog of a stage that keeps up. Ignores lags within `tolerance`.
+    /// Returns the backlog of a stage that keeps up. Lags up to `tolerance` or [`LAG_MIN`],
+    /// whichever is larger, are ignored.
     pub fn new(tolerance: Nanos) -> Backlog {
         Backlog {
             lag_min: tolerance.max(LAG_MIN),

@@ -97,7 +97,8 @@ impl Core {
         Some(DeferredDrop(ReplacedObjects::Link(removed, cells)))
     }
 
-    /// Changes a link at the order's time `at`.
+    /// Changes a link at the order's time `at` and returns the replaced objects; `None` if the link
+    /// does not exist.
     pub fn change_link(
         &mut self,
         id: LinkId,

@@ -32,7 +32,7 @@ pub struct Core {
     pub(super) orders: Orders,
     /// Changes applied so far.
     changes: u64,
-    /// Frames decided in place.
+    /// Lines whose frames bypass the switch and the classifier.
     pub(super) lanes: Lanes,
     /// The network does not change before this time.
     pub(super) steady_until: Nanos,
@@ -235,7 +235,7 @@ impl Core {
             return self.take_in_batch(until, tolerance);
         }
         if self.lanes.are_open() {
-            // Take frames before the next change first.
+            // First take the frames that precede the next change.
             let before = self.orders.next_change();
             let before = before.filter(|at| *at <= until);
             let until = before.map_or(until, |at| at.saturating_sub(NANO));

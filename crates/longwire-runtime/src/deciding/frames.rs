@@ -134,7 +134,7 @@ pub(crate) struct Frames {
     handles: usize,
     /// Number of wire frames queued or decided in place.
     pub in_place: usize,
-    /// Number of wire frames that left lines inside the records of other frames of their train.
+    /// Number of wire frames beyond the first in each record of a train that left a line in place.
     joined: u64,
 }
 
@@ -167,7 +167,7 @@ impl Frames {
     #[inline(always)]
     pub fn take(&mut self, line: u16) -> Option<(FrameMeta, Frame)> {
         let (frame, meta) = self.lines[usize::from(line)].take_arrived()?;
-        // The switch determines the exit next.
+        // The switch sets the exit next.
         let entry = PortIndex(line);
         let place = FramePlace::Line(line, frame);
         let frame = self.handle(place, meta.len, (Exit::AllBut(entry), entry));

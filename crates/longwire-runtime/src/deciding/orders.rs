@@ -1,4 +1,4 @@
-//! Orders: scheduled changes of a running network.
+//! Orders: scheduled changes and queries of a running network.
 
 use std::collections::VecDeque;
 

@@ -61,7 +61,7 @@ pub(super) struct DecidingOutput<T> {
     pub port: T,
     account: Account,
     ready: VecDeque<DueFrame>,
-    /// Whether the interface at its other end has no carrier.
+    /// Whether the interface at the port's other end has no carrier.
     pub no_carrier: bool,
     /// Whether the port rejected a frame at the last attempt.
     full: bool,
@@ -357,7 +357,7 @@ impl<T: TxPort> DecidingStage<T> {
         }
     }
 
-    /// Handles the loss of ports whose input or output failed.
+    /// Marks ports whose input or output failed as lost.
     fn lose_ports(&mut self) {
         for index in 0..self.outputs.len() {
             if self.ports[index].loss.is_set() && !self.outputs[index].lost {
@@ -416,7 +416,8 @@ impl<T: TxPort> DecidingStage<T> {
         }
     }
 
-    /// Counts frames that should have left by the last step as late. The frames are then gone.
+    /// Counts frames that were due by the last step and have not left as late, at the end of the
+    /// run. Discards those on lines.
     #[cold]
     fn count_overdue(&mut self) {
         let now = self.stepped;

@@ -25,7 +25,7 @@ pub enum Target {
     Drop,
     /// A path of links.
     Path(PathId),
-    /// Drop during a handover to this path, whose first link counts the loss.
+    /// Drop during the outage of a move to this path, whose first link counts the loss.
     Handover(PathId),
 }
 

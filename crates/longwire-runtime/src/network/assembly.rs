@@ -76,7 +76,7 @@ impl ReportSource {
 pub(crate) struct RunFacts {
     pub seed: u64,
     pub epoch: Epoch,
-    /// Handovers later than this are artifacts.
+    /// Maximum lateness; later handovers are artifacts.
     pub tolerance: Nanos,
     /// Time from which the run's duration counts.
     pub began: Nanos,

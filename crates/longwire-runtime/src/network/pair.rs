@@ -111,8 +111,8 @@ impl PairPlan {
     }
 }
 
-/// Returns whether a network, regardless of its shards, never changes, all frames of its first port cross link 0, and
-/// those of the second port cross link 1 or are dropped.
+/// Returns whether a network can run as a pair, regardless of its shards: it never changes, all
+/// frames of its first port cross link 0, and those of the second port cross link 1 or are dropped.
 pub(super) fn is_pair(parts: &NetworkParts) -> bool {
     let (switch, links) = (&parts.switch, parts.links.len());
     let pairs = Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]);
@@ -131,7 +131,7 @@ pub(super) fn is_pair(parts: &NetworkParts) -> bool {
     is_fixed && is_joined && switch.switching == pairs && crosses(0) && crosses(1) && links < 3
 }
 
-/// A direction's sending stage, the parts of its receiving one, and their counters.
+/// A direction's egress stage, the parts of its ingress stage, and the source of its report.
 pub(crate) struct Direction<T> {
     pub admission: AdmissionParts,
     /// Minimum time from arrival to release.
@@ -210,8 +210,8 @@ impl<T: TxPort> Direction<T> {
         })
     }
 
-    /// Returns the stages with an input port. If `lend`, long frames may stay in its memory if the
-    /// output port shares it.
+    /// Returns both stages, with `rx` as the input port. With `lend`, long frames stay in its
+    /// memory if the output port shares it.
     pub fn of_port<R: RxPort>(
         self,
         rx: R,

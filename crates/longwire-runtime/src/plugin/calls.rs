@@ -93,7 +93,7 @@ impl CallSite {
         any
     }
 
-    /// Calls a plugin function and records the call in this thread's slot meanwhile.
+    /// Calls a plugin function. This thread's slot records the call while it runs.
     #[inline]
     pub fn during<T>(&'static self, function: Function, call: impl FnOnce() -> T) -> T {
         let slot = own_slot();

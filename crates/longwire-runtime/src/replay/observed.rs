@@ -14,7 +14,7 @@ use crate::counters::{Artifact, Handovers, LinkCells, LinkTotals, StageTotals, T
 use crate::deciding::Occupancy;
 use crate::sync::locked;
 
-/// Maximum span of an entry's arrivals.
+/// Maximum time between the first and the last arrival in an entry.
 const ENTRY_TIME: Nanos = Nanos::from_millis(2);
 
 /// Maximum number of pending entries, enough for two minutes of a trace. Beyond it, pairs of

@@ -257,7 +257,7 @@ fn sleep_for_alarm(alarm: BorrowedFd<'_>, bell: &Event) -> bool {
     polled[0].any() == Some(true)
 }
 
-/// Sleeps, and returns whether the time passed without the bell.
+/// Sleeps for `time` or until the bell rings. Returns whether the time elapsed.
 fn sleep_for(time: Nanos, bell: &Event) -> bool {
     let mut polled = [PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     let timeout = TimeSpec::from(Duration::from_nanos(time.as_nanos()));

@@ -152,7 +152,8 @@ impl Pump {
         self.outputs.release_beyond(from)
     }
 
-    /// Returns whether the input has ended since the last check.
+    /// Returns whether the input has ended and no departure is known, so that the thread may be
+    /// done.
     fn ended_unseen(&self, next_at: Option<Nanos>) -> bool {
         next_at.is_none() && self.control.inputs_ended.load(Ordering::SeqCst) > 0
     }
@@ -261,7 +262,7 @@ fn sleep(time: Nanos, source: Option<BorrowedFd<'_>>) {
 /// keep the feed's order.
 pub(super) struct Outputs {
     pub egress: Vec<Egress<AnyTx>>,
-    /// Published frame number, over all lines.
+    /// Number of published frames over all lines, modulo 2^32.
     pub numbers: Arc<FeedNumbers>,
 }
 
@@ -283,7 +284,7 @@ impl Outputs {
 
     /// Alternates between the ports in order of departure. A full port blocks all ports.
     fn step_in_order(&mut self) -> Result<Step, PortError> {
-        // Read this before the lines.
+        // Read this before the lines, so that they contain every frame below this number.
         let published = self.numbers.published();
         let now = monotonic_now();
         let mut frames = 0;

@@ -34,7 +34,7 @@ pub struct EgressParts<T> {
     pub link: Option<LaneParts>,
     /// Records departing frames.
     pub record_handle: Option<RecordHandle>,
-    /// Handovers later than this are artifacts.
+    /// Maximum lateness; later handovers are artifacts.
     pub tolerance: Nanos,
     /// Frames released before this time belong to the run's start.
     pub grace_until: Nanos,

@@ -88,7 +88,7 @@ pub(crate) struct FeedStage {
     outputs: Vec<FeedingOutput>,
     /// Number of the next frame, modulo 2^32.
     number: u32,
-    /// The published frame number.
+    /// The published value of `number`.
     pub numbers: Arc<FeedNumbers>,
     /// The replay's start.
     start: Nanos,

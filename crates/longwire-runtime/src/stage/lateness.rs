@@ -41,8 +41,8 @@ impl DerefMut for NanosHistogram {
     }
 }
 
-/// Records one stage's lateness and periodically adds it to a shared histogram, without blocking on
-/// readers.
+/// Records one stage's lateness and periodically adds it to a shared histogram. Blocks on readers
+/// only at the end of the run.
 #[derive(Debug, Default)]
 pub(super) struct LatenessRecorder {
     own: NanosHistogram,
@@ -60,7 +60,8 @@ impl LatenessRecorder {
         }
     }
 
-    /// Adds to the shared histogram if due and if no reader holds the lock. Returns whether it did.
+    /// Adds to the shared histogram if due and no reader holds the lock; with `force`, in any case.
+    /// Returns whether it did.
     pub fn flush(&mut self, now: Nanos, shared: &Mutex<NanosHistogram>, force: bool) -> bool {
         if !force && now.saturating_sub(self.flushed) < FLUSH_EVERY {
             return false;
@@ -82,11 +83,11 @@ impl LatenessRecorder {
 /// Attributes lateness to causes.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
-    /// Handovers later than this are artifacts.
+    /// Maximum lateness; later handovers are artifacts.
     pub tolerance: Nanos,
     /// Frames released before this time belong to the start.
     pub grace_until: Nanos,
-    /// Pauses of the threads that handle the frames.
+    /// Pauses of the threads that receive and send the frames.
     pub threads: Vec<Arc<PauseHistory>>,
     /// Differences between own and total lateness since they were last shared.
     corrections: Option<Box<Corrections>>,

@@ -136,7 +136,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Returns the final run.
+    /// Takes the last run, which no decision has ended.
     pub fn last_run(&mut self) -> Option<Run> {
         self.run.take()
     }

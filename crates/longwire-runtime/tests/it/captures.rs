@@ -1,5 +1,5 @@
-//! Whole runs between capture files: every placement, the end of input, a full arena, queues that
-//! decide at dequeue, and frames truncated by the capture. Needs no privileges.
+//! Whole runs between capture files: every placement, the end of input, a full arena, managed
+//! queues, and frames truncated by the capture. Needs no privileges.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn a_run_that_is_stopped_reports_what_is_in_flight() {
     assert_eq!(report.links[0].traffic.packets_out, 0);
 }
 
-/// Returns a queue that decides at dequeue.
+/// Returns an unlimited managed queue.
 fn managed_fifo() -> Queue {
     let fifo = Box::new(ManagedFifo::new(QueueLimit::UNLIMITED));
     Queue::Managed(Described::new("unlimited".to_owned(), fifo))
@@ -121,13 +121,13 @@ fn a_managed_fifo_releases_frames_as_one_decided_at_arrival() {
     }
 }
 
-/// Links serialise and record the original length, in whichever stage they decide.
+/// Links serialize and record the original length, in whichever stage they decide.
 #[test]
 fn truncated_frames_count_their_original_length() {
     const FRAMES: u32 = 200;
     const KEPT: usize = 64;
     const LENGTH: u32 = 1_000;
-    /// Serialisation time of the original length at 80 Mbit/s, in nanoseconds.
+    /// Serialization time of the original length at 80 Mbit/s, in nanoseconds.
     const SERIALISED_NS: u64 = 100_000;
     let folder = Folder::new();
     // The frames are nearly simultaneous, so they queue.

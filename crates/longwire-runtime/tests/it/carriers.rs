@@ -142,7 +142,8 @@ fn a_carrier_is_kept_if_the_link_is_up_again_while_frames_are_in_transit() {
     assert_eq!(far, kept.map(Frame).collect::<Vec<_>>());
 }
 
-/// The inputs deliver bursts of 7 ms, so the link goes up and down again between two steps.
+/// The inputs deliver up to 7 frames (7 ms) at once, so the link goes up and down again between two
+/// steps.
 #[test]
 fn frames_of_a_short_recovery_leave_with_a_carrier() {
     let orders = vec![

@@ -81,7 +81,7 @@ fn a_links_frames_are_on_the_wire_when_the_engine_said() {
         let releases: Vec<Nanos> = expected.iter().map(|(release, _)| *release).collect();
         let error = spacing_error(&wire.frames, &releases, wire_rate);
         // Ten times the link's rate leaves room for fillers between any two frames. Jitter may
-        // release several at once, which the wire serialises.
+        // release several at once, which the wire serializes.
         if delay.starts_with("uniform") {
             assert!(tally.waited > 0);
         } else {

@@ -94,7 +94,7 @@ enum Records {
 }
 
 impl Records {
-    /// Returns the recorder and its memory.
+    /// Returns the recorder, if any, and its recording.
     fn recorder(self) -> (Option<Box<dyn Recorder>>, recorder::Kept) {
         let (keeper, kept) = recorder::keeper(self == Records::Frames);
         (Some(keeper).filter(|_| self != Records::Nothing), kept)
@@ -206,8 +206,8 @@ const LINKS: [&str; 14] = [
     "delay=normal:mean=10ms,stddev=3ms loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=2ms loss=1%,at=entry mtu=1000",
     "rate=steps:at=0s/100mbit;50ms/200mbit delay=3ms",
-    // Links that do not decide in place: they reorder, duplicate or edit frames, or their queue
-    // decides at dequeue.
+    // Links that do not decide in place: they reorder, duplicate or edit frames, or have a managed
+    // queue.
     "rate=200mbit delay=uniform:min=1ms,max=9ms loss=2% duplicate=2%",
     "rate=200mbit delay=uniform:min=1ms,max=9ms order=reorder loss=gilbert:p=2%,r=30%",
     "rate=150mbit delay=4ms corrupt=5% duplicate=3%",

@@ -22,7 +22,7 @@ use crate::composed::ports::{self, Script};
 use crate::composed::traffic::{draws, plain};
 use longwire_testbed::support::Draws;
 
-/// Number of ports, of stations behind each, and of links and paths in a case.
+/// Number of ports, and of stations behind each port.
 const PORTS: u64 = 3;
 const STATIONS: u64 = 4;
 

@@ -452,7 +452,7 @@ type Case = (
     Vec<(u64, usize)>,
 );
 
-/// Returns traces with an output each.
+/// Returns cases in which each trace has a separate output.
 fn apart() -> [Case; 4] {
     let paced = |pace| TraceConfig {
         pace,

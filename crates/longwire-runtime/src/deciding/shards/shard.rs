@@ -16,7 +16,7 @@ const AHEAD: usize = 32;
 /// A batch frame that enters a path of this shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchEntry {
-    /// Its index in the batch.
+    /// Index of the frame in the batch.
     pub frame: u32,
     pub path: PathId,
     /// If set, the first link only counts the frame as dropped.

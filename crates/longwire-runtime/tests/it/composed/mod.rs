@@ -33,7 +33,7 @@ use crate::common::{input, output};
 /// Start of a pipeline's virtual clock.
 const START: Nanos = Nanos::from_secs(1);
 
-/// A live run ends by itself if its link delivers everything within this time of the first arrival.
+/// A live run is not stopped if its link delivers everything within this time of the first arrival.
 /// Other runs are stopped after `PARTLY`, and only their verdicts and departures so far are
 /// compared.
 const SOON: Nanos = Nanos::from_millis(700);

@@ -59,7 +59,7 @@ pub struct Outcome {
     pub overtaken: bool,
 }
 
-/// Offers the frames in virtual time, fragmented at the link's MTU.
+/// Runs the engine in virtual time on frames fragmented at the link's MTU.
 pub fn simulate(config: LinkConfig, seed: u64, arrivals: &[Arrival]) -> Outcome {
     let link = Link::new(config, seed, LinkId(0));
     let overtaken = !link.in_order();

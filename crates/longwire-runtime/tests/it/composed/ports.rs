@@ -100,7 +100,7 @@ pub type Frame = (Nanos, Vec<u8>);
 /// knows the release.
 pub const UNKNOWN: Nanos = Nanos::MAX;
 
-/// Keeps departed wire frames.
+/// A sink that keeps departed wire frames.
 #[derive(Default)]
 pub struct Sink(Arc<Mutex<Vec<Frame>>>);
 
