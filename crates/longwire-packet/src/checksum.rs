@@ -39,7 +39,6 @@ pub(crate) fn sum_words(bytes: &[u8]) -> u64 {
 pub(crate) struct Change(u64);
 
 impl Change {
-    /// No change.
     pub const NONE: Change = Change(0);
 
     /// Replaces a 16-bit word.

@@ -316,8 +316,8 @@ pub(crate) fn length_field(bytes: &[u8], ip: &IpHeader) -> (usize, usize) {
     }
 }
 
-/// Whether the header lacks a length, as in super-packets handed to an interface. The length of an
-/// IPv6 packet without payload is also zero.
+/// Whether the length field is zero because the packet is a super-packet handed to an interface. An
+/// IPv6 packet without payload also has a zero length, but is not a super-packet.
 pub(crate) fn is_super_packet(bytes: &[u8], ip: &IpHeader) -> bool {
     const JUMBO_PAYLOAD: [u8; 2] = [0xc2, 4];
     let (at, from) = length_field(bytes, ip);

@@ -87,7 +87,8 @@ fn address(frame: &[u8], version: IpVersion, at: usize) -> Option<u64> {
     }
 }
 
-/// Maps recent flows to values; evicts the least recently used.
+/// A 4-way set-associative map from recent flows to values. A full set evicts its least recently
+/// used flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlowTable<V> {
     places: Vec<FlowSlot<V>>,
@@ -102,7 +103,6 @@ struct FlowSlot<V> {
     value: V,
 }
 
-/// Associativity.
 const WAYS: usize = 4;
 
 /// Number of sets: 65,536 flows in 1 MiB.

@@ -4,7 +4,7 @@ use crate::bytes::{array, word};
 use crate::frame::{VLAN_TYPES, mac_header_len};
 use crate::header::{IpHeader, IpVersion, WITH_PORTS};
 
-/// Maximum number of headers, as in Linux.
+/// Maximum number of headers, equal to the limit of Linux.
 const HEADERS_MAX: u32 = 15;
 
 /// EtherType of encapsulated Ethernet.
@@ -40,7 +40,6 @@ pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
     hash.finish()
 }
 
-/// A frame's flow key.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct FlowKeys {
     /// Offset of the addresses in the innermost IP header.

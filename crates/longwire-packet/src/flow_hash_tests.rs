@@ -34,7 +34,6 @@ fn v6(label: u16, next: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     [&head[..], &source, &destination, payload].concat()
 }
 
-/// Returns a GRE packet with these flags and optional fields.
 fn gre(flags: u16, kind: u16, fields: &[u8], payload: &[u8]) -> Vec<u8> {
     [&flags.to_be_bytes(), &kind.to_be_bytes(), fields, payload].concat()
 }

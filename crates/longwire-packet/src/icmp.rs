@@ -37,7 +37,7 @@ const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const ICMP_HEADER: usize = 8;
 
-/// TTL and hop limit of errors, as in Linux.
+/// TTL and hop limit of errors, equal to the default of Linux.
 const TTL: u8 = 64;
 
 /// Precedence of errors: internetwork control (RFC 1812, section 4.3.2.5).
@@ -146,8 +146,8 @@ fn is_one_host(frame: &[u8], ip: &IpHeader) -> bool {
     }
 }
 
-/// Whether the packet is an ICMP error or redirect. As in Linux, unknown and missing types count as
-/// errors.
+/// Whether the packet is an ICMP error or redirect. Unknown and missing types count as errors;
+/// Linux applies the same rule.
 fn is_error(frame: &[u8], ip: &IpHeader, transport: &Transport) -> bool {
     let kind = frame.get(transport.at).copied();
     match (ip.version, transport.protocol) {

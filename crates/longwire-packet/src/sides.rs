@@ -1,8 +1,8 @@
 //! Directions of frames in a two-way capture: up (from the near side) or down (to the near side).
 //!
-//! A near address in the frame determines the direction. Otherwise (a sender without an address,
-//! ARP between other hosts, protocols without IP), the direction in which the source or destination
-//! station has sent before determines it, and finally a routable source address, which is far.
+//! A near IP or MAC address in the frame determines the direction. Without one, the direction in
+//! which the source or destination station has sent before determines it. Failing both, a frame
+//! with a routable source address is down.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -74,8 +74,8 @@ const STATIONS_MAX: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Sides {
     near: Vec<Near>,
-    /// The direction in which each station sends; `None` if it has sent in both, as in a capture of
-    /// several links, so that its address determines no direction.
+    /// The direction in which each station sends; `None` if it has sent in both, which happens in a
+    /// capture of several links.
     stations: BTreeMap<MacAddress, Option<Heading>>,
 }
 
@@ -142,7 +142,7 @@ impl Near {
     }
 }
 
-/// A frame's network addresses.
+/// Returns a frame's source and destination address in IP or ARP; an unspecified source is `None`.
 fn addresses(frame: &[u8]) -> (Option<IpAddr>, Option<IpAddr>) {
     let at = mac_header_len(frame) as usize;
     let v4 = |offset| array::<4>(frame, at + offset).map(IpAddr::from);

@@ -51,7 +51,7 @@ fn addresses_decide_the_direction() {
         (ipv6("2001:db8:2::5", "2001:db8:1::5"), Some(Down)),
         (arp(near, [10, 0, 0, 1]), Some(Up)),
         (arp(far, near), Some(Down)),
-        // Neither address is near, but the sender has an address, so the frame is from the far
+        // Neither address is near, but the source address is routable, so the frame is from the far
         // side.
         (ipv4(far, [224, 0, 0, 1]), Some(Down)),
     ] {

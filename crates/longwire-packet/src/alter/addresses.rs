@@ -100,7 +100,7 @@ impl Changes {
         Some(address & !mask | bits)
     }
 
-    /// Returns the address, shifted for this round.
+    /// Returns the address, advanced by `round` steps if a shift applies.
     #[inline]
     fn shifted(&self, address: u128, round: u64) -> u128 {
         let meant = |shift: &&Shift| address & shift.within.0 == shift.within.1;
@@ -129,7 +129,7 @@ impl Addresses {
         }
     }
 
-    /// Returns the rewritten address.
+    /// Returns the address after maps or anonymisation and the round's shift.
     #[inline]
     pub fn changed(&mut self, version: IpVersion, address: u128, role: Role, round: u64) -> u128 {
         if self.keep_groups && is_group(version, address) {

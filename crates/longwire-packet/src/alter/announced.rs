@@ -45,7 +45,8 @@ fn sctp_parameters(
         let version = match u16::from_be_bytes([high, low]) {
             5 => Some(IpVersion::V4),
             6 => Some(IpVersion::V6),
-            // Adding, deleting or selecting an address, which is a nested parameter.
+            // Add, delete and set-primary requests, which contain the address as a nested
+            // parameter.
             0xc001 | 0xc002 | 0xc004 => {
                 at += 8;
                 continue;
@@ -65,7 +66,7 @@ fn sctp_parameters(
 }
 
 /// Rewrites addresses in the options of the TCP header at `at` (RFC 8684, section 3.4.1), and
-/// returns the change of the checksum.
+/// returns the change to bytes covered by the checksum.
 pub(super) fn multipath_tcp(rewriting: &mut Rewriting<'_>, frame: &mut [u8], at: usize) -> Change {
     const MULTIPATH: u8 = 30;
     const ADD_ADDRESS: u8 = 3;

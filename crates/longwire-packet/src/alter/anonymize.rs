@@ -22,7 +22,7 @@ const BATCH: usize = 32;
 struct Block {
     start: u128,
     prefix: u32,
-    /// Leading bits that an address inside keeps.
+    /// Number of leading bits preserved in an address inside the block.
     kept: u32,
 }
 

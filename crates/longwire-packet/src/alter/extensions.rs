@@ -9,8 +9,8 @@ use crate::header::{
     Transport, home_address,
 };
 
-/// Rewrites the addresses that follow the source and destination addresses. `changes` contains the
-/// changes already made to those two. Returns the change of the pseudo-header.
+/// Rewrites the addresses in IPv4 options or IPv6 extension headers. `changes` contains the changes
+/// already made to the source and destination address. Returns the change to the pseudo-header.
 pub(super) fn rewrite(
     rewriting: &mut Rewriting<'_>,
     frame: &mut [u8],

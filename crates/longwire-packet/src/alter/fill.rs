@@ -62,8 +62,8 @@ fn repair(frame: &mut [u8], ip: &IpHeader, inner: bool, depth: u32) -> Repair {
     }
 }
 
-/// Writes a super-packet's missing lengths if they fit in their fields; returns whether they did.
-/// The packet must end with the frame.
+/// Writes a super-packet's missing lengths if they fit in their fields; returns whether it wrote
+/// them. The packet must end with the frame.
 pub(super) fn complete_lengths(frame: &mut [u8], ip: &IpHeader) -> bool {
     let (field, from) = edit::length_field(frame, ip);
     // With a jumbo payload option, the length stays zero (RFC 2675).
@@ -131,7 +131,8 @@ pub(super) fn fill(
     counts.checksums_unknown += u64::from(repair.unknown);
 }
 
-/// Reduces the packet length to the frame's, if necessary. Returns the packet's end.
+/// Replaces a missing or invalid packet length, or one beyond the frame's end, with the available
+/// length. Returns the packet's end.
 fn set_packet_len(frame: &mut [u8], ip: &IpHeader) -> usize {
     let (start, said) = (ip.end(frame), edit::packet_end(frame, ip));
     let fits = (start..=frame.len()).contains(&said) && said > ip.at;

@@ -8,10 +8,9 @@ use crate::bytes::array_mut;
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
-/// Length of destination and source address.
 const ADDRESSES: usize = 12;
 
-/// Rewrites Ethernet addresses.
+/// Configured changes to Ethernet addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Macs {
     source: Option<SidedMac>,
@@ -52,7 +51,7 @@ impl Macs {
         sided(&self.source) || sided(&self.destination)
     }
 
-    /// Rewrites the addresses in the Ethernet header.
+    /// Rewrites the addresses in the Ethernet header and returns the replacements.
     #[inline]
     pub fn rewrite(&self, frame: &mut [u8], side: usize) -> Renamed<'_> {
         let mut renamed = Renamed {

@@ -277,7 +277,7 @@ impl Message<'_, '_> {
     fn mobility(&mut self) {
         let mut option = match self.byte(2).unwrap_or(0) {
             0 => 8,
-            // Test init, binding update and acknowledgement; test.
+            // Test init; test; binding update and acknowledgement; binding error.
             1 | 2 => 16,
             3 | 4 => 24,
             5 | 6 => 12,

@@ -62,7 +62,7 @@ pub struct About {
 /// wire lengths is invalid.
 const FRAME_MAX: u32 = 1 << 19;
 
-/// Length of the FCS.
+/// Length of the FCS in bytes.
 const FCS_LEN: u32 = 4;
 
 /// Alters frames. Create it once, then apply it to every frame, in sending order.
@@ -92,7 +92,6 @@ pub struct Alterations {
 /// The vector is scratch memory. Returns `false`, without output, if the frame is unsuitable.
 pub type Segmenter = fn(&mut [u8], usize, &mut Vec<u8>, &mut dyn FnMut(&[u8])) -> bool;
 
-/// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     filled: u64,
@@ -140,8 +139,8 @@ impl Alterations {
         }
     }
 
-    /// Sets the segmenter for TCP packets that exceed the MTU but must not be fragmented. Without a
-    /// segmenter, they are dropped.
+    /// Sets the segmenter for TCP super-packets and TCP packets that exceed the MTU but must not be
+    /// fragmented. Without a segmenter, packets that must not be fragmented are dropped.
     pub fn segment_with(&mut self, segmenter: Segmenter) {
         self.segmenter = Some(segmenter);
     }

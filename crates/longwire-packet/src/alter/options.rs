@@ -312,7 +312,8 @@ pub fn parse_dscp(text: &str) -> Result<u8, AlterError> {
 /// Handling of frames that are too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MtuAction {
-    /// Fragment IPv4 packets that allow fragmentation, and drop other frames.
+    /// Segment TCP super-packets and TCP packets that must not be fragmented, fragment IPv4 packets
+    /// that allow it, and drop other frames.
     #[default]
     Fragment,
     /// Truncate, repairing lengths and checksums.

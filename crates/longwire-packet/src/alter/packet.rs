@@ -96,7 +96,7 @@ impl Rewriting<'_> {
     }
 
     /// Rewrites a packet's addresses, and the Ethernet destination if it derives from an IP group.
-    /// Returns the change of the pseudo-header.
+    /// Returns the change to the pseudo-header.
     #[inline]
     fn ip_addresses(
         &mut self,
@@ -162,7 +162,7 @@ impl Rewriting<'_> {
         change
     }
 
-    /// Rewrites a packet quoted in an error as if it were sent.
+    /// Rewrites a packet quoted in an ICMP error like a packet of the trace.
     pub fn quoted(&mut self, frame: &mut [u8], at: usize, version: IpVersion) {
         let Some(ip) = IpHeader::parse_at(frame, at, version) else {
             if at < frame.len() {

@@ -30,7 +30,7 @@ pub(super) struct Renumber {
 #[derive(Clone, Copy, Debug, Default)]
 struct RtpStream {
     packets: u64,
-    /// Packets that directly followed their predecessor in sequence.
+    /// Packets with a sequence number 1 to [`RtpStream::STEP_MAX`] above the previous one.
     following: u64,
     last_sequence: u16,
     /// Total advance since the first packet, in sequence numbers and in timestamps.
@@ -64,7 +64,7 @@ impl RtpStream {
         }
     }
 
-    /// Whether this looks like RTP: at least three packets, mostly consecutive.
+    /// Whether this looks like RTP: at least three packets, at least half of them in sequence.
     fn is_rtp(&self) -> bool {
         self.packets >= 3 && self.following * 2 >= self.packets
     }

@@ -5,7 +5,7 @@ use super::unaltered::Unaltered;
 use crate::bytes::word;
 use crate::header::{IpVersion, Piece, Transport};
 
-/// May contain a packet, at an unknown offset.
+/// Content that may include a packet at an unknown offset.
 const UNKNOWN: Option<LinkLayer> = Some(LinkLayer::Content(Content::Other(Unaltered::Unknown)));
 
 /// Content without addresses.

@@ -1,4 +1,4 @@
-//! Errors in option values, and Ethernet addresses.
+//! Errors in option values, and parsing of Ethernet addresses.
 
 use alloc::format;
 use alloc::string::String;

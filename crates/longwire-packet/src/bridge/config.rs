@@ -126,7 +126,7 @@ impl BridgeConfig {
         Ok(())
     }
 
-    /// Returns each port's partner.
+    /// Returns each port's partner, or `None` unless ports are switched in pairs.
     pub(super) fn partners(&self) -> Result<Option<Vec<Option<PortIndex>>>, BridgeError> {
         let Switching::Pairs(pairs) = &self.switching else {
             return Ok(None);

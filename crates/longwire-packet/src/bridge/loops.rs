@@ -39,7 +39,6 @@ const FRAMES_WITHIN: Nanos = Nanos::from_millis(100);
 /// Number of bytes hashed.
 const COMPARED: usize = 128;
 
-/// A moving station.
 #[derive(Clone, Copy, Debug, Default)]
 struct MovingStation {
     station: StationKey,
@@ -57,7 +56,6 @@ struct Seen {
     returns: u32,
 }
 
-/// Detects loops.
 #[derive(Clone, Debug)]
 pub(super) struct LoopWatch {
     moving: [MovingStation; STATIONS],

@@ -18,7 +18,7 @@ const PROBES_MAX: usize = 128;
 const SWEEP: usize = 4;
 const SWEEP_FULL: usize = 64;
 
-/// Time resolution is 2^20 ns, so an active station causes at most one write per tick.
+/// Binary logarithm of a tick in nanoseconds. An active station causes at most one write per tick.
 const TICK_BITS: u32 = 20;
 
 /// Converts a time to ticks.
@@ -69,17 +69,13 @@ impl StationPlace {
 /// Result of learning from a source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learnt {
-    /// Already known.
     Known,
-    /// New station.
     New,
     /// Station that returned after ageing.
     Again,
-    /// Station that moved.
     Moved,
     /// Static entry for a different port.
     Static,
-    /// Table full.
     Full,
 }
 

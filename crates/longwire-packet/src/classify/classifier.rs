@@ -100,8 +100,8 @@ const WHOLE: u64 = 1 << 32;
 /// A classifier with targets of type `T`, such as link numbers or classes.
 ///
 /// Inserting, removing and replacing a rule takes constant time in the number of rules, except when
-/// a table doubles and in chains of rules that differ only in port ranges and filters. The time
-/// grows with the number of shapes.
+/// a table doubles and in chains of rules that differ only in port ranges and filters. The time of
+/// a change or lookup grows with the number of shapes.
 #[derive(Clone, Debug)]
 pub struct Classifier<T> {
     order: Order,

@@ -160,7 +160,7 @@ fn set(matcher: &mut Matcher, key: &str, value: &str) -> Result<(), MatcherError
 
 const ETHERNET: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
-/// Parses a value; `what` describes the valid ones for errors.
+/// Parses a value; `what` describes the valid values in errors.
 fn read<T>(
     field: &str,
     value: &str,

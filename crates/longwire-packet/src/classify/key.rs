@@ -54,7 +54,7 @@ const VLAN_PRIORITY: FieldPlace = (6, 12, 7);
 const VLAN_ID: FieldPlace = (6, 0, 0xfff);
 const INNER_ID: FieldPlace = (7, 0, 0xfff);
 
-/// Outer VLAN tag in word 6.
+/// Mask of the outer VLAN tag's priority and ID in word 6.
 pub(super) const VLAN_PRIORITY_AND_ID: u64 = 7 << 12 | 0xfff;
 
 const TYPE_V4: u16 = 0x0800;
@@ -68,8 +68,9 @@ pub struct FrameKey {
 }
 
 impl FrameKey {
-    /// Extracts a frame's fields. Fields after the IP header, and fields before it if there is no
-    /// tag, are extracted only on request.
+    /// Extracts a frame's fields. Fields after the IP header are extracted only if `with_transport`
+    /// is set, and the Ethernet header and ingress port of an untagged IPv4 frame only if
+    /// `below_ip` is set.
     #[inline]
     pub(super) fn of(
         arrival: PortIndex,

@@ -15,7 +15,6 @@ use crate::header::protocol::{ICMP, ICMP6, SCTP, TCP, UDP};
 /// A named field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Field {
-    /// A number.
     Number(Expression),
     /// IP addresses.
     Address(IpVersion, Side),
@@ -242,7 +241,7 @@ impl Parser<'_> {
                 Ok(numbers(field, mask, relation, value))
             }
             (_, Relation::Equal) => self.equal(field),
-            // With two addresses, both must differ, as in Wireshark 4.
+            // With two addresses, both must differ, which is the semantics of Wireshark 4.
             (_, Relation::Unequal) => {
                 let equal = self.equal(field)?;
                 Ok(Node::All(vec![

@@ -30,9 +30,9 @@ const MARKS: [&str; 22] = [
     "}", "&", "|", "^", "%",
 ];
 
-/// Characters that may occur within a word, as in networks, names, addresses and lists. A token
-/// that starts with one of them consists only of it; within brackets or braces, some of them also
-/// end a word.
+/// Characters that may occur within a word, such as a network, name, address or list. A token that
+/// starts with one of them consists only of it; within brackets or braces, some of them also end a
+/// word.
 const BETWEEN: [&str; 6] = ["+", "-", "*", "/", ":", ","];
 
 /// Characters that end a word.

@@ -9,7 +9,6 @@ mod icmp;
 mod payload;
 mod probe;
 
-/// Decodes hexadecimal digits.
 fn bytes_of(hex: &str) -> Vec<u8> {
     let digits = (0..hex.len()).step_by(2).map(|at| &hex[at..at + 2]);
     let bytes = digits.map(|digits| u8::from_str_radix(digits, 16).expect("hex digits"));

@@ -193,7 +193,6 @@ fn class_and_ttl_are_written_after_any_link_header() {
     }
 }
 
-/// Returns a frame with this EtherType.
 fn typed(ethertype: u16, payload: &[u8]) -> Vec<u8> {
     ethernet(&[], ethertype, payload)
 }

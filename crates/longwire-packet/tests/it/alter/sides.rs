@@ -54,11 +54,11 @@ fn networks_and_mac_addresses_decide_the_side() {
 #[test]
 fn the_sender_of_the_first_syn_is_the_client() {
     let mut splitter = "syn".parse::<Splitter>().unwrap();
-    // Before any SYN, the first sender counts as the client...
+    // Before any SYN, the first sender counts as the client.
     for (from_client, flags, side) in [
         (false, ACK, 0),
         (true, ACK, 1),
-        // ...until a SYN corrects it.
+        // A SYN shows which side is the client.
         (false, SYN | ACK, 1),
         (true, ACK, 0),
     ] {

@@ -13,7 +13,6 @@ use crate::bridge::{BROADCAST, frame, port, station};
 /// VLAN, address, port and time last seen; the time is `None` for static entries.
 type Known = (u16, [u8; 6], u16, Option<u64>);
 
-/// A naive bridge.
 struct Naive {
     config: BridgeConfig,
     known: Vec<Known>,
