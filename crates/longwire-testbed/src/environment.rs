@@ -167,7 +167,7 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// If the command fails before it is ready, or Longwire is stopped meanwhile.
+    /// If the command fails before it is ready, or Longwire is stopped during the wait.
     pub fn spawn_at(
         &mut self,
         (host, prefix): (usize, &str),

@@ -13,7 +13,7 @@ const EXIT_NOT_EXECUTABLE: u8 = 126;
 /// Exit code that shells return for a command that does not exist.
 const EXIT_NOT_FOUND: u8 = 127;
 
-/// Why the environment could not be created, or a command could not be run in it.
+/// Failure to create the environment, or to run a command in it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum EnvironmentError {
@@ -64,7 +64,7 @@ impl EnvironmentError {
     }
 }
 
-/// Returns how a command ended, as part of a message.
+/// Describes the end of a command, as part of a message.
 pub fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {

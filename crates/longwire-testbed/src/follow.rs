@@ -106,7 +106,8 @@ fn wait(ended: &OwnedFd, hosts: &[FollowedHost]) -> bool {
     }
 }
 
-/// Handles a host's events.
+/// Processes a host's events: restores its routes and neighbours after it came up, and enters its
+/// new MAC address at the other hosts.
 fn follow(hosts: &mut [FollowedHost], number: usize) {
     let host = &mut hosts[number];
     let (known, mut came_up) = (host.mac, false);
@@ -229,7 +230,7 @@ mod tests {
             addresses.filter(|address| address[0] != 0xfe).all(known)
         };
         assert_soon(far, has);
-        // A device that was down meanwhile learns the new address too.
+        // A device that was down at the time of the change learns the new address too.
         far.run(down_and_up).expect("a thread").expect("it is up");
         assert_soon(far, has);
     }

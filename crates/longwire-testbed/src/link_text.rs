@@ -6,7 +6,7 @@ use longwire_runtime::{Faults, FileLoader, suggest};
 
 use crate::config::Side;
 
-/// Why a link's text is invalid.
+/// An error in a link's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum LinkTextError {

@@ -101,7 +101,7 @@ fn furnish(names: &Names<'_>, with_resolver: bool) -> Vec<String> {
         notes.push("no directory to mount on: near and far do not resolve by name".into());
         return notes;
     };
-    // Read now, because the scratch mount may hide it.
+    // Read the files now, because the scratch mount may hide them.
     let mut files = vec![(HOSTS, hosts::hosts(&read(HOSTS), &names.entries()))];
     files
         .extend(hosts::files_first(&read("/etc/nsswitch.conf")).map(|t| ("/etc/nsswitch.conf", t)));
@@ -139,8 +139,9 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// With an uplink, outside names must resolve too. A resolver on the host's loopback device cannot
-/// be reached from this namespace, but its upstream server may be reachable.
+/// Adds a `resolv.conf` with a reachable resolver if necessary, because outside names must resolve
+/// with an uplink. A resolver on the host's loopback device cannot be reached from this namespace,
+/// but its upstream server may be reachable.
 fn resolver(files: &mut Vec<(&'static str, String)>, notes: &mut Vec<String>) {
     if hosts::resolver_is_reachable(&read("/etc/resolv.conf")) {
         return;

@@ -180,7 +180,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("ipv4/ip_unprivileged_port_start", "0"),
 ];
 
-/// Applies optional settings, which may fail, for example if `/proc/sys` is read-only in this
+/// Applies settings and returns the failures, for example if `/proc/sys` is read-only in this
 /// container.
 fn optional(settings: &[(&str, &str)]) -> Vec<String> {
     let set = |(key, value): &(&str, &str)| sysctl::set(key, value).err();
@@ -194,7 +194,7 @@ fn optional(settings: &[(&str, &str)]) -> Vec<String> {
 /// Time limit for the kernel to detect that a pair is up.
 const CARRIER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the host's device and the emulator's end of the pair.
+/// Returns the configuration of the veth pair between the emulator and a host.
 fn host_and_hub<'a>(
     host: &'a Host,
     namespace: &'a NetNamespace,

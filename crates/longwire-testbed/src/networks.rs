@@ -20,7 +20,7 @@ const MTU_MAX: u32 = 65_535;
 /// Size of an Ethernet header with a VLAN tag, in bytes.
 const ETHERNET: usize = 14 + 4;
 
-/// Where the emulator opens a host's port.
+/// The device that the emulator opens as a host's port.
 #[derive(Clone, Copy, Debug)]
 pub struct PortPlace<'a> {
     /// Namespace of the device.
@@ -128,7 +128,7 @@ impl Networks {
         self.notes.dedup();
     }
 
-    /// Returns where to open a side's port.
+    /// Returns the device to open as a side's port.
     pub fn port(&self, side: Side) -> PortPlace<'_> {
         self.port_of(side.index())
     }

@@ -42,17 +42,17 @@ impl Node {
         })
     }
 
-    /// Returns its IPv4 address.
+    /// Returns the node's IPv4 address.
     pub fn addr(&self) -> Ipv4Addr {
         self.plan.v4_of(self.side)
     }
 
-    /// Returns its IPv6 address.
+    /// Returns the node's IPv6 address.
     pub fn addr_v6(&self) -> Ipv6Addr {
         self.plan.v6_of(self.side)
     }
 
-    /// Returns its network namespace.
+    /// Returns the node's network namespace.
     pub fn namespace(&self) -> &NetNamespace {
         &self.namespace
     }

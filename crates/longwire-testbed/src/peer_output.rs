@@ -17,7 +17,7 @@ const LINE_MAX: usize = 16 << 10;
 const CHUNK: usize = 8 << 10;
 /// Time limit for the relay to print buffered output.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Number of reads after which a request is handled even if output continues.
+/// Number of reads after which a request is carried out even if output continues.
 const READS_BEFORE_REQUEST: u32 = 64;
 
 /// Destination of the peer's output.

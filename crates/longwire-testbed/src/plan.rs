@@ -44,8 +44,8 @@ impl Plan {
         v6(side.number())
     }
 
-    /// Returns `router` with the addresses for this link number instead of the defaults. No host
-    /// uses these addresses.
+    /// Returns `router` with the addresses for this link number instead of the defaults. With at
+    /// most [`HOSTS_WITH_ROUTERS`] hosts, none has these addresses.
     pub fn address_router(self, router: Router, link: usize) -> Router {
         let number = ROUTER_MAX - (link % ROUTERS) as u8;
         router.at(self.v4(0, number), v6(number))
@@ -126,7 +126,7 @@ fn resolves(name: &str) -> bool {
 /// A host at an emulator port.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Last octet of its MAC addresses, counted from 1.
+    /// Last octet of the host's MAC addresses; the first host has 1.
     pub number: u8,
     /// Name of the emulator's device that faces the host.
     pub device: String,
@@ -139,7 +139,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns its first address of a family.
+    /// Returns the host's first address of a family: IPv4 if `v4`, else IPv6.
     fn first(&self, v4: bool) -> Option<IpAddr> {
         let mut addresses = self.addresses.iter().map(|found| found.address);
         addresses.find(|address| address.is_ipv4() == v4)
@@ -151,7 +151,7 @@ impl Host {
 pub struct Names<'a>(pub &'a [Host]);
 
 impl Names<'_> {
-    /// Returns the lines for `/etc/hosts`.
+    /// Returns the entries for `/etc/hosts`, as pairs of name and address.
     pub fn entries(&self) -> Vec<(&str, IpAddr)> {
         let of_host = |host: &Host| {
             let addresses = [host.first(true), host.first(false)];
@@ -164,7 +164,7 @@ impl Names<'_> {
         lines.collect()
     }
 
-    /// Returns environment variables.
+    /// Returns the environment variables with the addresses of near and far.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         let names = [
             ("LONGWIRE_NEAR", Side::Near, true),

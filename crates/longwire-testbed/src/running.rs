@@ -152,7 +152,7 @@ impl DirectionReport {
         &self.0.artifacts
     }
 
-    /// Returns the lateness of departures relative to the computed times, in microseconds.
+    /// Returns the packets' lateness, handover minus release, in microseconds.
     pub fn lateness_us(&self) -> &Spread {
         &self.0.lateness_us
     }

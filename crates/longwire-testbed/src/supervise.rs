@@ -53,7 +53,7 @@ impl Signals {
         })
     }
 
-    /// Returns the set of these signals. Commands start with them unblocked.
+    /// Returns the set of Longwire's signals. Commands start with them unblocked.
     pub fn set() -> SigSet {
         let signals = [
             Signal::SIGINT,
@@ -85,7 +85,7 @@ impl Signals {
     }
 }
 
-/// A thread that handles stop signals while the main thread is busy and no command runs. Ends on
+/// A thread that receives stop signals while the main thread is busy and no command runs. Ends on
 /// drop.
 #[derive(Debug)]
 pub struct StopWatch {

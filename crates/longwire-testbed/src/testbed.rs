@@ -28,7 +28,7 @@ pub struct Testbed {
 
 impl Testbed {
     /// Describes a link that is the same in both directions. Names prefixed with `up-` or `down-`
-    /// apply to one direction, as in `up-rate=2mbit`; `preset=lte` selects a link by name.
+    /// apply to one direction: `up-rate=2mbit`. `preset=lte` selects a link by name.
     ///
     /// # Errors
     ///

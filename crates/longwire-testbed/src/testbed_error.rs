@@ -8,7 +8,7 @@ use longwire_runtime::StartError;
 use crate::error::EnvironmentError;
 use crate::link_text::LinkTextError;
 
-/// Why a testbed could not be created, used or ended.
+/// Failure to create, use or end a testbed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TestbedError {

@@ -141,7 +141,7 @@ impl Drop for Uplink {
         // Closes the socket that owns the table.
         self.masquerade = None;
         let device = self.device.as_str();
-        // May already be gone if far's namespace was removed first.
+        // The device may already be gone if far's namespace was removed first.
         let _ = self.host.run(|| net::link_delete(device));
         // Unlock the record first, as `forwarding::release` requires.
         if self.forwarding.take().is_some() {

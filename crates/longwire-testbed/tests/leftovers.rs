@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use longwire_testbed::support::skip;
 use longwire_testbed::{Testbed, TestbedError};
 
-/// Returns the entries of a directory under `/proc/self`.
+/// Returns the number of entries of a directory under `/proc/self`.
 fn count(directory: &str) -> usize {
     let path = format!("/proc/self/{directory}");
     fs::read_dir(path).expect("the kernel lists them").count()

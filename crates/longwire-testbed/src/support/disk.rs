@@ -1,4 +1,4 @@
-//! Full file systems.
+//! Small file systems, for tests of full disks.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};

@@ -1,12 +1,12 @@
 //! Frames as senders create them, and checksum verification independent of `longwire-packet`.
 
-/// Addresses of every packet created by this module.
+/// Source of IPv4 packets created by this module, unless specified.
 pub const SOURCE4: [u8; 4] = [10, 1, 2, 3];
-/// See [`SOURCE4`].
+/// Destination of IPv4 packets created by this module, unless specified.
 pub const DESTINATION4: [u8; 4] = [192, 0, 2, 77];
-/// See [`SOURCE4`].
+/// Source of IPv6 packets created by this module.
 pub const SOURCE6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-/// See [`SOURCE4`].
+/// Destination of IPv6 packets created by this module.
 pub const DESTINATION6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 /// Protocol numbers, and the offset of the checksum in their headers.
@@ -225,7 +225,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Returns whether the addresses and all checksums in these bytes are correct.
+    /// Returns whether all checksums in these bytes are correct.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         (self.version == 6 || header_holds(bytes, self.ip_at)) && self.transport_holds(bytes)
     }

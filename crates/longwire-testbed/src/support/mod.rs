@@ -219,7 +219,7 @@ impl Folder {
         Ok(Folder(path))
     }
 
-    /// Returns its path.
+    /// Returns the folder's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
