@@ -1,4 +1,4 @@
-//! Cost of generating a frame. The sink copies frames, as a network driver would.
+//! Cost of generating a frame. The sink copies frames like a network driver.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::sync::Arc;

@@ -42,7 +42,7 @@ impl TcpFlags {
 }
 
 impl Default for TcpFlags {
-    /// PSH and ACK, as on data segments.
+    /// PSH and ACK, the flags of data segments.
     fn default() -> TcpFlags {
         TcpFlags(0x18)
     }
@@ -186,7 +186,7 @@ pub(super) struct Flow {
     pub destination: [u8; 16],
     pub source_port: u16,
     pub destination_port: u16,
-    /// Checksum of both addresses.
+    /// One's complement sum of both addresses.
     pub addresses_sum: u32,
     /// Sequence number of the next segment or echo request.
     pub sequence: u32,

@@ -8,7 +8,7 @@ use super::GeneratorConfig;
 use super::flows::{Flow, FlowConfig, Protocol};
 use super::payload::Payload;
 
-/// A frame that is complete except for varying fields.
+/// A frame that is complete except for its varying fields.
 #[derive(Debug)]
 pub(super) struct Template {
     bytes: Vec<u8>,
@@ -21,10 +21,10 @@ pub(super) struct Template {
     ip: usize,
     transport: usize,
     payload: usize,
-    /// Checksum over the constant part of the IPv4 header.
+    /// One's complement sum of the constant part of the IPv4 header.
     ip_sum: u64,
-    /// Checksum over the constant part of the transport header, including the pseudo-header's
-    /// protocol.
+    /// One's complement sum of the constant part of the transport header, including the
+    /// pseudo-header's protocol.
     transport_sum: u64,
     /// One's complement sums of payload prefixes, excluding the probe, indexed by number of words.
     payload_sums: Vec<u32>,
@@ -244,7 +244,8 @@ impl Template {
         }
     }
 
-    /// Returns the payload checksum for a frame of `len` bytes, excluding its probe.
+    /// Returns the one's complement sum of the payload of a frame of `len` bytes, excluding its
+    /// probe.
     #[inline]
     fn payload_sum(&self, len: usize) -> u64 {
         let payload = len - self.payload;

@@ -49,7 +49,7 @@ pub struct Rfc2544 {
     pub trial: Nanos,
     /// Resolution of the rate search, in parts per million of `rate`.
     pub resolution: u32,
-    /// Loss ratio that counts as no loss.
+    /// Maximum loss ratio that counts as no loss.
     pub acceptable_loss: f64,
     /// Throughput required to pass, in parts per million of `rate`.
     pub min_throughput: u32,
@@ -142,7 +142,7 @@ pub struct BurstReport {
     pub tries: u32,
     /// Longest burst tested.
     pub frames_tried: u64,
-    /// As in [`ThroughputReport::limit`].
+    /// Reason why no longer burst passed.
     #[serde(flatten)]
     pub limit: Limit,
 }

@@ -107,7 +107,7 @@ pub struct LearningReport {
     pub share: f64,
     /// The same rate in frames/s, which equals addresses/s.
     pub frames_per_s: f64,
-    /// As in [`CachingReport::limit`].
+    /// Reason why no higher rate passed.
     #[serde(flatten)]
     pub limit: Limit,
     /// Number of trials.

@@ -163,7 +163,7 @@ pub trait Tester {
     /// Runs one trial.
     ///
     /// # Errors
-    /// As [`Tester::together`].
+    /// The errors of [`Tester::together`].
     fn trial(&mut self, trial: &Trial) -> Result<Outcome, Self::Error> {
         let outcomes = self.together(std::slice::from_ref(trial))?;
         let outcome = outcomes.into_iter().next();

@@ -127,7 +127,7 @@ impl Account {
         }
     }
 
-    /// Does slower work. Must be called between bursts of at most [`Account::burst_max`] frames.
+    /// Reads ahead in the trace and matches live arrivals. Must be called after each burst.
     pub(super) fn rest(&mut self) {
         if let Some(comparison) = &mut self.comparison
             && comparison.room() > 0
@@ -150,7 +150,7 @@ impl Account {
         self.error.get_or_insert(error);
     }
 
-    /// Flushes the capture.
+    /// Matches the remaining live arrivals and closes the capture.
     pub(super) fn finish(&mut self) {
         if let Some(live) = &mut self.live {
             live.settle();
@@ -203,7 +203,7 @@ impl Account {
     }
 }
 
-/// Returns a frame's payload.
+/// Returns a frame's transport payload, or everything after the MAC header if the frame has no IP.
 #[inline]
 fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     let Some(ip) = IpHeader::parse(bytes) else {
@@ -213,7 +213,7 @@ fn payload_of(bytes: &[u8]) -> Option<&[u8]> {
     let header = match transport.protocol {
         // ICMP, UDP and ICMPv6 headers have eight bytes.
         1 | 17 | 58 => 8,
-        // The length of a TCP header is given in words.
+        // The TCP data offset is in 32-bit words.
         6 => usize::from(bytes.get(transport.at + 12)? >> 4) * 4,
         _ => 0,
     };

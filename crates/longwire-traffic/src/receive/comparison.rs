@@ -127,7 +127,7 @@ impl Comparison {
         notes.map(|note| format!("{trace}: {note}")).collect()
     }
 
-    /// Compares a frame.
+    /// Matches a received frame with the trace.
     #[inline]
     pub(super) fn record(&mut self, bytes: &[u8], wire_len: u32, arrival: Nanos) {
         let digest = digest(bytes, wire_len, &self.config.ignored);

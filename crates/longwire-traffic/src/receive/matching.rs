@@ -160,7 +160,7 @@ impl Matching {
         self.begin += 1;
     }
 
-    /// Matches an arrival. Returns the frame of the trace; `None` for duplicates and unknown
+    /// Matches an arrival. Returns the frame of the trace; `None` for duplicates and unmatched
     /// frames.
     #[inline]
     pub(super) fn match_frame(

@@ -63,7 +63,7 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// Records a packet.
+    /// Records the arrival of a packet number and classifies it.
     #[inline]
     pub(super) fn record(&mut self, number: u64, arrival: Nanos) -> Classification {
         let class = self.judge(number, arrival);

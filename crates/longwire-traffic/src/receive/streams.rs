@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(report.sequence.duplicates, 1);
         assert_eq!(report.sequence.reordered, 1);
         assert_eq!(report.delay_us.count, 7);
-        // The pairs 0-1, 1-2 and 5-6.
+        // Only the pairs 0-1, 1-2 and 5-6 have a gap.
         assert_eq!(report.timing.gap_error_us.count, 3);
         assert_eq!(report.timing.gap_error_us.max, 0.0);
     }

@@ -265,7 +265,7 @@ impl Worker {
         account.is_complete() || silent && account.packets > 0
     }
 
-    /// Receives pending frames, at most as many as fit in the ring.
+    /// Receives pending frames, at most [`BURSTS_MAX`] bursts of [`BURST`] frames.
     fn take_waiting(&mut self) -> Result<ReceiveResult, PortError> {
         let mut all = ReceiveResult::default();
         for _ in 0..BURSTS_MAX {

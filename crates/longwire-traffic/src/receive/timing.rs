@@ -56,7 +56,7 @@ impl ScheduleComparison {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Jitter {
     last: Option<i64>,
-    /// Jitter in 1/16 ns, rounded as in appendix A.8.
+    /// Jitter in 1/16 ns, rounded as specified in RFC 3550, appendix A.8.
     now: u64,
     max: u64,
 }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(timing.drift, None);
     }
 
-    /// Also if the second frame is due before the first.
+    /// Gaps next to a missing frame are ignored, even if the second frame is due before the first.
     #[test]
     fn a_gap_beside_a_missing_frame_does_not_count() {
         for (first, second, offset) in [((0, 0), (2, 3), 1e6), ((5, 1), (4, 2), 2e6)] {

@@ -19,7 +19,7 @@ const PAUSE_MIN: Nanos = Nanos::from_micros(100);
 /// Interval between published results.
 const PUBLISH: Nanos = Nanos::from_millis(20);
 
-/// Watches a core until dropped.
+/// Handle to a witness thread, which ends when the handle is dropped.
 pub(super) struct Witness {
     shared: Arc<Watch>,
     thread: Option<JoinHandle<()>>,

@@ -127,7 +127,7 @@ fn time(place: &Place<'_>, times: &Distribution, part: &Statistic) -> Option<f64
         (Place::Link(link), _) => (times.of)(link)?,
         _ => return None,
     };
-    // Reports have microseconds with all decimals.
+    // Reports contain unrounded microseconds.
     match (part.of)(&found) * 1e3 {
         // A replay without gaps has no gap error, which counts as 0.
         nanos if nanos.is_nan() => (times.name == "gap").then_some(0.0),
@@ -160,7 +160,7 @@ impl Measure {
         )
     }
 
-    /// Whether it is measured where frames enter and leave, rather than on links.
+    /// Whether the measure is counted at ports rather than on links.
     pub(super) fn is_at_ports(&self) -> bool {
         match self {
             Measure::Time(times, _) => times.name.starts_with("lateness"),
@@ -169,13 +169,13 @@ impl Measure {
         }
     }
 
-    /// Whether it counts frames or bytes, which both links and ports do.
+    /// Whether the measure counts frames or bytes, at links and at ports.
     pub(super) fn is_of_traffic(&self) -> bool {
         matches!(self, Measure::Counter(counter) if Traffic::COUNTERS.contains(counter))
     }
 
-    /// Returns the name of the distribution of times that it summarises: `gap` between the
-    /// departures of a replay, `sent` for send timestamps.
+    /// Returns the name of the summarised time distribution, such as `gap` for the gaps between a
+    /// replay's departures or `sent` for send timestamps.
     pub(super) fn times(&self) -> Option<&'static str> {
         match self {
             Measure::Time(times, _) => Some(times.name),
@@ -183,18 +183,18 @@ impl Measure {
         }
     }
 
-    /// Whether it is a time, rather than a count.
+    /// Whether the measure is a time rather than a count.
     pub(super) fn is_time(&self) -> bool {
         matches!(self, Measure::Time(..) | Measure::Standstill(_, true, _))
     }
 
-    /// Whether it compares a time with a release, which another host may have decided.
+    /// Whether the measure compares a time with a release, which another host may have decided.
     pub(super) fn is_of_clocks(&self) -> bool {
         self.times().is_some_and(|times| times != "gap")
     }
 
-    /// Returns the value, in nanoseconds for times; `None` if nothing was measured. Counts absent
-    /// from a report are zero.
+    /// Returns the value, in nanoseconds for times; `None` if nothing was measured. Counts that a
+    /// report lacks are zero.
     pub(super) fn of(&self, place: &Place<'_>) -> Option<f64> {
         let count = match self {
             Measure::Time(times, part) => return time(place, times, part),

@@ -98,8 +98,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the base for shares: the number of frames that entered or left, whichever is larger,
-    /// plus those lost by an ingress port.
+    /// Returns the number of frames to which shares refer: those that entered or left, whichever is
+    /// larger, plus those lost by an ingress port.
     pub fn frames(&self) -> u64 {
         let lost = |kind| matches!(kind, Artifact::RingFull | Artifact::TooLong);
         let traffic = self.traffic();
@@ -130,8 +130,8 @@ fn without_direction(name: &str) -> Option<&str> {
     matches!(way, "up" | "down").then_some(link)
 }
 
-/// Returns the indices of the places with a name, which may be exact, a direction of the only link,
-/// or a link with two directions.
+/// Returns the indices of the places selected by a name: an exact name, a direction of the only
+/// link, or a link with two directions.
 pub(super) fn named(name: &str, names: &[&str]) -> Vec<usize> {
     let chosen = |is: &dyn Fn(&str) -> bool| -> Vec<usize> {
         (0..names.len()).filter(|index| is(names[*index])).collect()

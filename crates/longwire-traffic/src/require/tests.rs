@@ -55,8 +55,8 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Checks requirements. Each row has the expected remainder of the unmet clause, or nothing if it is met.
-/// The last word may be cut off by an ellipsis.
+/// Checks requirements. Each row has a requirement and the expected message, without the clause, or
+/// nothing if the requirement is met. A message that ends with an ellipsis is a prefix.
 fn check(report: &RunReport, table: &str) {
     for [text, expected] in rows(table) {
         let clause = format!("{text}: ");

@@ -111,7 +111,6 @@ const ROUND_MAX: u64 = 1 << 16;
 /// Maximum number of sizes in a mix.
 const SIZES_MAX: usize = 4_096;
 
-/// Maximum weight.
 const WEIGHT_MAX: u64 = 1 << 32;
 
 /// Sizes with weights.

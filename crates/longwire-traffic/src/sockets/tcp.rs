@@ -40,7 +40,7 @@ pub fn tcp_flow(
 /// is exact even with few frames.
 ///
 /// # Errors
-/// As [`tcp_flow`].
+/// The errors of [`tcp_flow`].
 pub fn windowed_tcp_flow(
     path: Path<'_>,
     duration: Duration,

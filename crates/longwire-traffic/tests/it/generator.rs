@@ -16,7 +16,6 @@ use longwire_traffic::generator::{
 };
 use longwire_traffic::{ARRIVALS, SIZES};
 
-/// A generated frame.
 #[derive(Debug, PartialEq)]
 struct Frame {
     bytes: Vec<u8>,
