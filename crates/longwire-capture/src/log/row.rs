@@ -215,7 +215,6 @@ impl Layout {
         name_in_file(COLUMNS[index], self.relative)
     }
 
-    /// Whether the file has an epoch.
     pub fn has_epoch(&self) -> bool {
         self.relative
     }

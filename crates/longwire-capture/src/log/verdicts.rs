@@ -44,7 +44,7 @@ impl VerdictLog {
         }
     }
 
-    /// Sets the origin of arrivals in the file. Call it before the first row.
+    /// Sets the origin of arrivals in all sinks. Call it before the first row.
     pub fn set_epoch(&mut self, epoch: Nanos) {
         for sink in &mut self.sinks {
             sink.set_epoch(signed(epoch));

@@ -35,7 +35,6 @@ impl Batches {
 /// Number and size of the blocks for read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth {
-    /// Number of blocks.
     blocks: usize,
     /// Maximum bytes per block.
     len: usize,

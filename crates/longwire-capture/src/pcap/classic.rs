@@ -23,8 +23,8 @@ pub(super) struct Magic {
     header_len: usize,
 }
 
-/// Whether the captured length follows the original length in record headers, as in versions before
-/// 2.3.
+/// Whether record headers contain the original length before the captured length, which is the
+/// order of versions before 2.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Swapped {
     No,
@@ -103,8 +103,8 @@ impl Classic {
         })
     }
 
-    /// Reads an ordinary record that lies entirely in the block, as nearly all do. Returns `None`
-    /// for other records, which [`Classic::advance`] reads.
+    /// Reads an ordinary record that lies entirely in the block, which nearly all records do.
+    /// Returns `None` for other records, which [`Classic::advance`] reads.
     #[inline]
     pub(super) fn quick(&self, source: &mut Source) -> Option<Place> {
         let held = source.held();

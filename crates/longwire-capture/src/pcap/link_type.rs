@@ -1,5 +1,5 @@
-//! Link types of captures, and Ethernet headers for frames captured without one, as on the device
-//! `any`, on loopback and in tunnels.
+//! Link types of captures, and Ethernet headers for frames captured without one, such as those on
+//! the device `any`, on loopback and in tunnels.
 
 use super::counts::{LeftOut, RecordCounts, link_type_name};
 use super::payload::{

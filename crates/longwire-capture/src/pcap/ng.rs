@@ -32,13 +32,13 @@ const INTERFACES_MAX: usize = 65_536;
 pub(super) struct Ng {
     order: Order,
     interfaces: Vec<Interface>,
-    /// Interface names; empty for interfaces without one.
+    /// Interface names; an empty string for an unnamed interface.
     names: Vec<String>,
     /// Name or number of the only interface to read.
     chosen: Option<String>,
     /// Whether any section contained the chosen interface.
     is_found: bool,
-    /// Whether any interface had frames that can be converted.
+    /// Whether the frames of any interface can be converted to Ethernet.
     is_carried: bool,
     /// Link type of the first record that was skipped because of its link type.
     refused: Option<u32>,
@@ -69,8 +69,8 @@ impl Ng {
         Ok(ng)
     }
 
-    /// Reads an ordinary enhanced packet that lies entirely in the block, as nearly all do. Returns
-    /// `None` for other blocks, which [`Ng::advance`] reads.
+    /// Reads an ordinary enhanced packet that lies entirely in the block. Nearly all blocks are of
+    /// this kind; for others, returns `None`, and [`Ng::advance`] reads them.
     #[inline]
     pub(super) fn quick(&mut self, source: &mut Source) -> Option<Place> {
         let held = source.held();

@@ -70,7 +70,6 @@ impl Raw {
         self.file.is_some()
     }
 
-    /// Rewinds to the beginning.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return Err(io::ErrorKind::NotSeekable.into());

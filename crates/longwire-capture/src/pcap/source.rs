@@ -78,7 +78,7 @@ enum Feeder {
     Here(Input),
     /// A separate thread reads ahead.
     Ahead(ReadAhead),
-    /// Temporarily, while switching between the two, or after a failed switch.
+    /// No provider: during a switch between the two, or after a failed one.
     Nothing,
 }
 

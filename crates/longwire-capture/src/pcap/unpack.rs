@@ -1,5 +1,5 @@
-//! Input that may be compressed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames, which may be
-//! concatenated, as `cat` and parallel tools do.
+//! Input that may be compressed: gzip (RFC 1952), zstd (RFC 8878) or lz4 frames, possibly
+//! concatenated, for example by `cat` or a parallel compressor.
 
 use std::fmt;
 use std::fs::File;
@@ -55,7 +55,7 @@ enum Stage {
     Gzip(Box<GzDecoder<Raw>>),
     Zstd(Box<Zstd>),
     Lz4(Box<Lz4<Raw>>),
-    /// Temporarily, while changing from one stage to the next.
+    /// Placeholder while one stage is replaced by the next.
     Passing,
 }
 
@@ -91,7 +91,6 @@ impl Input {
         self.raw().map_or(0, |raw| raw.taken)
     }
 
-    /// Rewinds to the beginning.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         let mut raw = self.take_raw();
         let result = raw.rewind();

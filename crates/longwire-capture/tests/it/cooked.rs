@@ -57,7 +57,7 @@ fn left_out(counts: &RecordCounts) -> u64 {
 /// Captured frames, each with its Ethernet form if it has one.
 pub type Pairs = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// Returns a packet after a header, and in its Ethernet form.
+/// Returns a packet with the header `head`, and its Ethernet form.
 pub fn pair(head: &[u8], to: [u8; 6], kind: u16, packet: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
     let expected = ethernet(to, SENDER, kind, packet);
     ([head, packet].concat(), Some(expected))

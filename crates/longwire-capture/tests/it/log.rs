@@ -103,7 +103,7 @@ prop_assert_eq!(&read(&path).unwrap(), rows, "{}", path);
 }
     }
 
-    /// Reading a damaged file ends with rows, or with an error that contains the file name.
+    /// Reading a damaged file yields rows, or an error that contains the file name.
     #[test]
     fn damaged_files_are_errors_and_not_panics(
         at in 0..10_000usize, bits in 1..=255u8, cut in option::of(0..10_000usize),

@@ -184,7 +184,8 @@ fn properties() -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false)
-        // Readers find a time by the minimum and maximum of each group, without those of each page.
+        // Readers find a time by the minimum and maximum of each group. Page statistics are
+        // unnecessary.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None);
