@@ -15,8 +15,8 @@ use super::value::Table;
 /// Maximum number of overlapping rule pairs reported.
 const OVERLAPS_MAX: usize = 5;
 
-/// Maximum number of further pairs requested, to replace pairs on the same link, which are not
-/// reported.
+/// Maximum number of additional rule pairs requested from the classifier, because pairs on the same
+/// link are discarded.
 const COMPARED_MAX: usize = 10_000;
 
 /// Maximum number of unreachable rules reported.
@@ -72,7 +72,8 @@ fn without_value(text: &str) -> String {
 }
 
 impl Topology {
-    /// Whether there is a scenario, or a model that follows a schedule from the start of the run.
+    /// Returns whether there is a scenario, or a model that follows a schedule from the start of
+    /// the run.
     pub fn is_scheduled(&self) -> bool {
         let links = self.links.iter();
         let specs = links.flat_map(|link| [Some(&link.up), link.down.as_ref()]);
@@ -82,7 +83,7 @@ impl Topology {
         !self.timeline.events.is_empty() || texts.into_iter().any(|text| is_scheduled(&text))
     }
 
-    /// Returns a warning for each ramp that replaces another model on a link.
+    /// Returns a warning for each ramp that replaces a link's model by a plain value.
     fn replaced_by_ramps(&self) -> Vec<String> {
         let ramps = self.timeline.events.iter().flat_map(|event| &event.ramps);
         let replaced = ramps.filter_map(|ramp| {
@@ -110,8 +111,8 @@ impl Topology {
         replaced.collect()
     }
 
-    /// Returns warnings about ramps, about rules that can never match, and about pairs of rules
-    /// whose order matters. Takes time linear in the number of rules; builds a classifier.
+    /// Returns warnings about ramps that replace a model, unreachable rules, overlapping rules and
+    /// slow classification. Builds a classifier; takes time linear in the number of rules.
     pub fn doubts(&self) -> Vec<String> {
         let first = Target {
             class: Class::Link(0),
@@ -136,7 +137,7 @@ impl Topology {
             let more = count_of((unreachable.len() - UNREACHABLE_MAX) as u64, "more rule");
             doubts.push(format!("{more} can never match"));
         }
-        // Ignore pairs of rules of one link: both directions may match the same frames, for example
+        // Ignore overlaps within one link: both directions may match the same frames, for example
         // between hosts in one subnet.
         let class = |rule: RuleId| self.rules[rule.0 as usize].target.class;
         let mut overlaps = classifier.overlaps(OVERLAPS_MAX + self.rules.len().min(COMPARED_MAX));

@@ -134,7 +134,7 @@ fn target(table: &Table<'_>) -> Option<Result<Target, String>> {
     })
 }
 
-/// Whether both ports capture packets to the same address at the same interface.
+/// Returns whether both ports capture packets to a common address at the same interface.
 fn overlaps(one: &AttachPlan, other: &AttachPlan) -> bool {
     if (&one.target, &one.interface) != (&other.target, &other.interface) {
         return false;

@@ -23,7 +23,7 @@ pub(super) struct Builder<'a> {
     pub steps: &'a Steps,
     /// Topology so far. Its rules are added at the end.
     pub topology: Topology,
-    /// Addresses of options whose combination has been checked.
+    /// Addresses of the link specifications whose option combinations have been checked.
     pub judged: HashSet<usize>,
     /// Rules with their position in the file, which determines the order.
     pub rules: Vec<(usize, RulePlan)>,
@@ -50,13 +50,12 @@ pub(super) struct NewLink {
     pub up: Arc<longwire_engine::LinkSpec>,
     pub down: Option<Arc<longwire_engine::LinkSpec>>,
     pub matches: Matches,
-    /// Position in the file, for problems and for the order of rules.
+    /// Position reported in problems; `position` orders the rules.
     pub place: Place,
     pub position: usize,
 }
 
 impl<'a> Builder<'a> {
-    /// Creates an empty builder.
     pub fn new(diagnostics: Diagnostics<'a>, store: OptionStore) -> Builder<'a> {
         Builder {
             diagnostics,
@@ -105,7 +104,7 @@ impl Builder<'_> {
     pub fn add_link(&mut self, link: NewLink) -> bool {
         self.steps.advance();
         for options in [Some(&link.up), link.down.as_ref()].into_iter().flatten() {
-            // Links from one table share their options.
+            // Check options once, although all links of a table share them.
             if !self.judged.insert(Arc::as_ptr(options) as usize) {
                 continue;
             }
@@ -177,7 +176,8 @@ impl Builder<'_> {
         Some(name)
     }
 
-    /// Adds the rules of a link or path for both directions.
+    /// Adds the rules of a link or path for both directions. Returns `false` if a matcher is
+    /// invalid.
     pub fn add_rules(
         &mut self,
         class: Class,
@@ -249,12 +249,12 @@ impl Builder<'_> {
     }
 }
 
-/// Maximum names compared with an unknown one.
+/// Maximum number of names compared with an unknown name.
 const NAMES_COMPARED_MAX: usize = 10_000;
 
-/// Whether text is a valid name for a port, link, path or host. Excludes invisible and formatting
-/// characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn), which make different names look
-/// alike.
+/// Returns whether text is a valid name for a port, link, path or host. Excludes invisible and
+/// formatting characters (Unicode categories Cc, Cf, Zl, Zp, Co and Cn), which make different names
+/// look alike.
 fn is_name(text: &str) -> bool {
     let wrong = |c: char| c.is_whitespace() || is_unprintable(c) || "*?,{}\"'".contains(c);
     !text.is_empty() && !text.contains(wrong)
@@ -271,7 +271,7 @@ pub(super) fn check_name(name: &Placed<&str>, field: &str, diagnostics: &mut Dia
     is_valid
 }
 
-/// Whether the standard library escapes this character in any position.
+/// Returns whether the standard library escapes this character in any position.
 fn is_unprintable(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control();

@@ -56,7 +56,7 @@ pub struct Added {
 }
 
 impl Added {
-    /// Whether no link or path was added.
+    /// Returns whether no link or path was added.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && self.paths.is_empty()
     }
@@ -102,7 +102,7 @@ impl Topology {
         })
     }
 
-    /// Reverts the last addition.
+    /// Removes the links, paths and rules of the last addition.
     pub fn revert(&mut self, added: &Added) {
         let links = self.links.drain(added.links.start..).map(|link| link.name);
         let paths = self.paths.drain(added.paths.start..).map(|path| path.name);
@@ -125,7 +125,7 @@ impl Topology {
         }
     }
 
-    /// Whether a link or path has been removed.
+    /// Returns whether a link or path has been removed.
     pub fn is_removed(&self, class: Class) -> bool {
         self.name_of(class).is_empty()
     }
@@ -294,7 +294,7 @@ impl<'a> Draft<'_, 'a> {
         self.added(rules)
     }
 
-    /// Returns what was added, with the rules from this one on.
+    /// Returns the indices of the additions; rules start at `rules`.
     fn added(&self, rules: usize) -> Added {
         let topology = &self.builder.topology;
         Added {
@@ -304,7 +304,7 @@ impl<'a> Draft<'_, 'a> {
         }
     }
 
-    /// Takes the problems found so far.
+    /// Takes the diagnostics, leaving none.
     pub fn take_diagnostics(&mut self) -> Diagnostics<'a> {
         std::mem::replace(&mut self.builder.diagnostics, Diagnostics::new("", ""))
     }
@@ -360,7 +360,7 @@ mod tests {
         topology.expect("a topology")
     }
 
-    /// Begins to add a link.
+    /// Returns an uncommitted draft that adds the links in `ADDED`.
     fn draft(topology: &mut Topology) -> Draft<'_, 'static> {
         let files = crate::files::StartFiles::any();
         let mut draft = topology.begin(Diagnostics::new("change", ADDED), &files);

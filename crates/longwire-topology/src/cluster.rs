@@ -32,8 +32,8 @@ const MTU_DEFAULT: u64 = 1400;
 /// Remedy for mixed address families: a socket supports only one.
 const ONE_FAMILY: &str = "use either IPv4 or IPv6 for all hosts";
 
-/// Reads the hosts and assigns each link to one. Returns `None` if there are no hosts, or they are
-/// rejected.
+/// Reads the hosts and assigns each link direction to one. Returns `None` without hosts, or if they
+/// are rejected.
 pub(super) fn read(file: &Table<'_>, builder: &mut Builder) -> Option<Cluster> {
     let items = tree::tables(file, "host");
     let underlay = tree::table(file, "underlay");

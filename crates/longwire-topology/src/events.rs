@@ -132,7 +132,7 @@ fn other_state(
     })
 }
 
-/// Reports a pattern that matches no link.
+/// Reports a pattern that matches no link, or whose suffix `.down` selects a missing direction.
 pub(super) fn check_pattern(text: &str, span: Range<usize>, at: &str, builder: &mut Builder) {
     let (name, direction) = split_direction(text);
     let fits = if glob::is_pattern(name) {
@@ -235,7 +235,7 @@ fn check_class(name: &Placed<&str>, at: &str, builder: &mut Builder) {
     builder.refuse(name.span.clone(), at, reason, remedy);
 }
 
-/// Reports a move of frames for which there is no matcher.
+/// Reports a move from a link or path without a matcher, which has no frames.
 fn check_matched(class: &Placed<&str>, to: &str, at: &str, builder: &mut Builder) {
     let (topology, matched) = (&builder.topology, &builder.matched);
     let lacks = |class| matched.as_ref().is_some_and(|of| !of.contains(&class));
@@ -289,14 +289,14 @@ fn ramps(table: &Table<'_>, every: Option<Nanos>, builder: &mut Builder) -> Vec<
     ramps
 }
 
-/// Sections of a scenario file.
+/// The top level of a scenario file.
 static SCENARIO: Section = Section {
     help: "Changes of a topology during the run",
     options: false,
     fields: &[AT],
 };
 
-/// Whether a file looks like a scenario.
+/// Returns whether a file has only the keys of a scenario, and at least one.
 pub(super) fn is_scenario(file: &Table<'_>) -> bool {
     !file.is_empty() && file.keys().all(|name| SCENARIO.field(name).is_some())
 }

@@ -20,7 +20,7 @@ pub trait Files: Loader + Debug + Send + Sync {
     /// Returns which files may be named.
     fn access(&self) -> &FileAccess;
 
-    /// Whether problems may quote file contents.
+    /// Returns whether problems may quote file contents.
     fn may_quote(&self) -> bool {
         self.access().may_quote()
     }

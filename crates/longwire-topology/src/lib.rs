@@ -92,7 +92,7 @@ use problem::Diagnostics;
 use tree::Placed;
 use value::Table;
 
-/// Maximum file size: several times that of a file with a million links.
+/// Maximum file size in bytes (1 GiB), several times that of a file with a million links.
 const FILE_MAX: u64 = 1 << 30;
 
 /// Prefix of a link name in `unmatched`.
@@ -108,8 +108,8 @@ impl Topology {
         Topology::read_in_steps(path, None, &StartFiles::any(), Steps::ignored())
     }
 
-    /// Reads a file with restricted file access and progress reports. The scenario of a second
-    /// file, if given, replaces that of the first.
+    /// Reads a file with restricted file access and progress reports. The events of the file
+    /// `scenario`, if given, replace those of `path`.
     ///
     /// # Errors
     /// The errors of [`Topology::read`], for both files.
@@ -177,8 +177,7 @@ impl Topology {
         let used = scenario.map(|_| builder.used.clone());
         builder.topology.timeline = events::read(file, &mut builder);
         if let (Some(scenario), Some(used)) = (scenario, used) {
-            // Restore the state before the scenario: links that only the replaced scenario uses
-            // count as unused.
+            // Forget the links that only the replaced scenario used.
             builder.used = used;
             builder.topology.replaced = builder.topology.timeline.events.len();
             builder.topology.timeline = events::read_scenario(scenario, &mut builder);
@@ -203,7 +202,6 @@ fn toml_table<'t>(text: &'t str, diagnostics: &mut Diagnostics<'_>) -> Option<Ta
 /// A file's name (for messages) and its text.
 type NamedText = (String, String);
 
-/// Returns the name and text of a file.
 fn named_text(path: &Path) -> Result<NamedText, Vec<Problem>> {
     let name = path.display().to_string();
     match read_file(path) {

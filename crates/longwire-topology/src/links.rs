@@ -180,8 +180,8 @@ pub(super) fn matches(table: &Table<'_>) -> Matches {
     }
 }
 
-/// Makes all frames cross the link if it is the only one, between two ports, without paths, rules
-/// or `unmatched`.
+/// Makes all frames cross the only link between two ports, if there are no paths, rules or
+/// `unmatched`.
 pub(super) fn match_all(file: &Table<'_>, builder: &mut Builder) {
     let ([left, right], [link]) = (
         builder.topology.ports.as_slice(),

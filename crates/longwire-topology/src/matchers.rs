@@ -15,7 +15,7 @@ pub(super) struct PortNames<'a> {
     pub pairs: Option<&'a [(PortIndex, PortIndex)]>,
 }
 
-/// Reason and fix.
+/// The reason and the remedy.
 type MatcherProblem = (String, String);
 
 impl PortNames<'_> {

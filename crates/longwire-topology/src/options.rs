@@ -146,7 +146,6 @@ impl OptionStore {
     }
 }
 
-/// Overlays the options of both directions.
 pub(super) fn overlay(under: &Duplex, over: &Duplex) -> Duplex {
     Duplex {
         up: under.up.overlay(&over.up),
@@ -157,8 +156,8 @@ pub(super) fn overlay(under: &Duplex, over: &Duplex) -> Duplex {
 /// Prefix of field names in messages.
 const AT: &str = "link";
 
-/// Reads a link's options from JSON: common options, and those of one direction in tables `up` and
-/// `down`. All override the options of `preset`. Also returns warnings.
+/// Reads a link's options from JSON: options for both directions, and options for one direction in
+/// the tables `up` and `down`. All of them override those of `preset`. Also returns warnings.
 ///
 /// # Errors
 /// All problems; pointers are relative to `options`.

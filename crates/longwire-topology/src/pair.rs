@@ -36,7 +36,7 @@ pub struct PairPlan {
 pub struct PairOptions {
     /// Whether direction down carries no frames.
     pub one_way: bool,
-    /// Whether a port loses carrier while the direction towards it is off.
+    /// Whether a port loses its carrier while the direction toward it is off.
     pub carrier: bool,
 }
 

@@ -68,12 +68,12 @@ pub struct AttachPlan {
     pub host_network: bool,
 }
 
-/// A port whose interface loses carrier while all links towards the port are off.
+/// A port whose interface loses its carrier while all links toward the port are off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CarrierPlan {
     /// Index of the port.
     pub port: PortIndex,
-    /// Patterns of links towards the port, as in a scenario.
+    /// Patterns of links toward the port, in the syntax of a scenario.
     pub links: Vec<String>,
 }
 
@@ -92,7 +92,8 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// Whether the link was removed. Its slot remains, because indices of links do not change.
+    /// Returns whether the link was removed. Its slot remains, because indices of links do not
+    /// change.
     pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
@@ -112,12 +113,12 @@ pub struct Hop {
 pub struct PathPlan {
     /// Name.
     pub name: Arc<str>,
-    /// Links in the `up` direction, without duplicates.
+    /// Links in the order of direction up, without duplicates.
     pub hops: Vec<Hop>,
 }
 
 impl PathPlan {
-    /// Whether the path was removed.
+    /// Returns whether the path was removed.
     pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
@@ -145,7 +146,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Whether it is one of the first `links` links or `paths` paths.
+    /// Returns whether this is one of the first `links` links or `paths` paths.
     pub(super) fn is_before(self, links: usize, paths: usize) -> bool {
         match self {
             Class::Link(link) => (link as usize) < links,
@@ -290,7 +291,7 @@ pub struct Topology {
     /// Default options for links added later.
     pub(super) defaults: Duplex,
     pub(super) templates: HashMap<String, Duplex>,
-    /// Base folder of relative file names.
+    /// Folder of the file, to which names of CSV and key files are relative.
     pub(super) folder: PathBuf,
     /// Files and plugins named by models.
     pub files: Arc<BTreeSet<String>>,

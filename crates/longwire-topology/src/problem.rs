@@ -118,7 +118,7 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// Records an error.
+    /// Records an error; beyond [`PROBLEMS_MAX`] errors, only counts it.
     pub fn refuse(
         &mut self,
         place: impl Into<Place>,
@@ -134,7 +134,7 @@ impl<'a> Diagnostics<'a> {
         self.problems.push(problem);
     }
 
-    /// Records a warning.
+    /// Records a warning, unless there are already [`PROBLEMS_MAX`].
     pub fn warn(
         &mut self,
         place: impl Into<Place>,
@@ -204,12 +204,11 @@ impl<'a> Diagnostics<'a> {
         self.warnings.extend(other.warnings.into_iter().take(room));
     }
 
-    /// Whether there are no errors.
     pub fn has_no_errors(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns the number of errors so far.
+    /// Returns the number of errors so far, including those only counted.
     pub fn refused(&self) -> usize {
         self.problems.len() + self.more
     }

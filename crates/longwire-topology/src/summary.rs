@@ -67,7 +67,7 @@ pub struct Summary {
     pub hosts: Vec<HostSummary>,
     /// First events in the timeline, one line per change or ramp.
     pub timeline: Vec<String>,
-    /// Time of the last event in nanoseconds; `None` if infinite.
+    /// Time of the last event in nanoseconds; `None` if the scenario never ends.
     pub timeline_end_ns: Option<u64>,
 }
 
@@ -132,7 +132,7 @@ impl HostSummary {
 }
 
 impl Summary {
-    /// Summarises a topology.
+    /// Summarizes a topology.
     pub fn of(topology: &Topology) -> Summary {
         let mut kinds = Vec::new();
         let (mut rates, mut delays) = (Vec::new(), Vec::new());
@@ -324,7 +324,7 @@ fn counts(links: &[LinkPlan]) -> Vec<(&LinkSpec, usize)> {
     counts.map(|(options, _, count)| (options, count)).collect()
 }
 
-/// Formats events.
+/// Formats the first [`EVENTS_SHOWN`] events and the number of remaining ones.
 fn timeline(events: &[Event]) -> Vec<String> {
     let shown = events.iter().take(EVENTS_SHOWN);
     let mut lines: Vec<String> = shown.flat_map(event_lines).collect();

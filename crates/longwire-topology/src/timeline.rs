@@ -155,7 +155,7 @@ impl Timeline {
         self.events.iter().flat_map(|event| &event.actions)
     }
 
-    /// Returns the time of the last command; `None` if infinite.
+    /// Returns the time of the last command; `None` if the scenario never ends.
     pub fn end(&self) -> Option<Nanos> {
         let mut ends = self.events.iter().map(Event::end);
         ends.try_fold(Nanos::ZERO, |last, end| Some(last.max(end?)))
@@ -163,8 +163,8 @@ impl Timeline {
 }
 
 impl Event {
-    /// Returns the next command of the same ramp, or of the immediate actions. `None` after the
-    /// last command, or if the time is not representable.
+    /// Returns the next command of the same ramp or of the immediate actions; `None` after the last
+    /// command, or if the time reaches [`Nanos::MAX`].
     fn next(&self, (_, index, part, round, step): Due) -> Option<Due> {
         let ramp = part.checked_sub(1).map(|ramp| &self.ramps[ramp]);
         let (round, step) = match ramp {
@@ -185,7 +185,7 @@ impl Event {
         (at < Nanos::MAX).then_some((at, index, part, round, step))
     }
 
-    /// Returns the time of the event's last command; `None` if infinite.
+    /// Returns the time of the event's last command; `None` if the event repeats forever.
     fn end(&self) -> Option<Nanos> {
         let last = match self.every {
             Some(every) => every.saturating_mul(self.times? - 1),

@@ -160,12 +160,10 @@ pub(super) fn whole(table: &Table<'_>, name: &str) -> Option<u64> {
     table.get(name)?.as_whole()
 }
 
-/// Returns a boolean.
 pub(super) fn flag(table: &Table<'_>, name: &str) -> Option<bool> {
     table.get(name)?.as_bool()
 }
 
-/// Returns a nested table.
 pub(super) fn table<'t, 'i>(parent: &'t Table<'i>, name: &str) -> Option<&'t Table<'i>> {
     parent.get(name)?.as_table()
 }

@@ -146,7 +146,7 @@ impl<'t> From<toml::Spanned<DeValue<'t>>> for Value<'t> {
     }
 }
 
-/// Maximum length of names and strings in JSON, in bytes. Bounded, because problems quote them.
+/// Maximum length of names and of strings in JSON, in bytes. Problems quote both.
 const NAME_MAX: usize = 4 << 10;
 const TEXT_MAX: usize = 1 << 20;
 
@@ -179,7 +179,7 @@ impl JsonSource {
     /// Reads a body.
     ///
     /// # Errors
-    /// If it is not an object, or there is an invalid null or an overlong string.
+    /// If the body is not an object, or contains an invalid null or an overlong name or string.
     pub fn read<'t>(&mut self, body: Option<&'t Map<String, Json>>) -> Result<Table<'t>, Fault> {
         let remedy = "send an object such as {\"set\": {\"NAME\": {\"rate\": \"5mbit\"}}}";
         let no_object = || self.fault("the change is not a JSON object", remedy);
@@ -227,7 +227,7 @@ impl JsonSource {
         }
     }
 
-    /// Whether a value is an option under `/set/NAME/OPTION`.
+    /// Returns whether a value is an option under `/set/NAME/OPTION`.
     fn is_option(&self, number: usize) -> bool {
         if let Some((links, Step::Name(_))) = self.step(number)
             && let Some((set, Step::Name(_))) = self.step(*links)
@@ -293,7 +293,7 @@ impl JsonSource {
 
 /// Converts a number; `2.0` counts as an integer (JSON Schema 2020-12, section 6.1.1).
 fn number_of_json(number: &serde_json::Number) -> Content<'static> {
-    /// Maximum of the integers that floating point represents exactly: 2^53.
+    /// 2^53: an `f64` represents every integer up to this magnitude exactly.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let real = number
         .as_f64()

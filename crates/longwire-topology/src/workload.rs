@@ -16,7 +16,7 @@ use super::value::Table;
 /// this rate leaves time for frames and signals.
 pub(super) const CHANGES_PER_SECOND_MAX: u64 = 100_000;
 
-/// Returns the rate in events/s for this period.
+/// Returns the number of events per second for this period, rounded up.
 fn per_second(every: Nanos) -> u64 {
     1_000_000_000_u64.div_ceil(every.as_nanos().max(1))
 }
@@ -90,7 +90,7 @@ impl Load {
         }
     }
 
-    /// Returns field, reason and fix.
+    /// Returns the field, the reason and the remedy.
     fn refusal(&self, event: &Event) -> (&'static str, String, String) {
         let most = format!("the maximum is {CHANGES_PER_SECOND_MAX}");
         let changes = format!("{} link changes/s", self.per_second);

@@ -66,8 +66,8 @@ impl Network {
         Some((edge, forward))
     }
 
-    /// Searches breadth-first from a vertex; ties are broken by script order. Returns, for each
-    /// reachable vertex, the link by which it is reached and the vertex before it.
+    /// Returns, for each vertex reachable from `from`, the last link of a path with the fewest
+    /// links, and the vertex before that link. Ties are broken by script order.
     pub fn shortest_paths(&self, from: usize) -> Vec<Option<(usize, usize)>> {
         let mut neighbours: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
         for (index, edge) in self.edges.iter().enumerate() {

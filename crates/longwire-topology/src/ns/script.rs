@@ -54,7 +54,8 @@ impl Script {
     /// Runs a script or a loop body.
     ///
     /// # Errors
-    /// If a command is unsupported; the error includes the command's line.
+    /// If a command is invalid or unsupported, or the script runs too many commands; the error
+    /// includes the command's line.
     pub fn run(&mut self, text: &str, line: usize) -> Result<(), ScriptError> {
         for command in commands(text, line)? {
             self.line = command.line;
@@ -64,7 +65,7 @@ impl Script {
         Ok(())
     }
 
-    /// Counts a command or a loop iteration.
+    /// Counts a command or a loop iteration; rejects more than [`STEPS_MAX`].
     fn count_step(&mut self) -> Result<(), ScriptError> {
         self.steps += 1;
         if self.steps > STEPS_MAX {
@@ -438,7 +439,7 @@ impl Script {
         ))
     }
 
-    /// Rejects the current command.
+    /// Returns an error with the current command's line.
     fn refuse<T>(&self, reason: String) -> Result<T, ScriptError> {
         self.at_line(Err(reason))
     }

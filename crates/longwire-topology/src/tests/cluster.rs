@@ -72,7 +72,8 @@ fn each_direction_is_decided_where_frames_enter() {
     }
 }
 
-/// The only link between two ports needs no matcher. One host may share links and learn.
+/// The only link between two ports needs no matcher. A single host may have shared links and a
+/// learning switch.
 #[test]
 fn the_hosts_of_one_link_follow_its_ports() {
     let two = "host = [{ name = 'x', address = '192.0.2.1', ports = 'a' }, \

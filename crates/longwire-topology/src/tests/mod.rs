@@ -14,7 +14,7 @@ mod import;
 mod refused;
 mod rows;
 
-/// Two ports, for tests of the remaining file.
+/// Ports of the tested topologies.
 const PORTS: &str = "[ports]\na = \"packet:eth1\"\nb = \"packet:eth2\"\n";
 
 fn parse(text: &str) -> Result<Topology, Vec<Problem>> {
@@ -56,7 +56,7 @@ fn the_only_link_between_two_ports_needs_no_match() {
     let shared = good("[[link]]\nname = \"x\"\nshared = true\n");
     let rules = ["in-port=a: x.up", "in-port=b: x.up"];
     assert_eq!(rules_in_words(&shared), rules);
-    // Explicit matchers take precedence.
+    // With several links, or with `unmatched`, no link has an implicit matcher.
     let two = good("[[link]]\nname = \"x\"\n[[link]]\nname = \"y\"\n");
     assert!(two.rules.is_empty());
     let parse = |text: String| Topology::parse("n", &text, Path::new("")).expect("good");
