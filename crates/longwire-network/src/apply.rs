@@ -76,7 +76,7 @@ impl Controller {
                 Box::new(move |core, now| {
                     work(core, now);
                     let _ = effect.set(now.saturating_sub(start));
-                    // Fails after the first operation, the only one for which the receiver waits.
+                    // Fails for later operations, because the receiver waits only for the first.
                     let _ = done.send(());
                 }),
             );
@@ -112,7 +112,7 @@ impl Controller {
     }
 }
 
-/// Returns operations that each take a batch of these items.
+/// Returns operations that each pass at most [`TOGETHER_MAX`] items to `take`.
 fn in_batches<T: Send + 'static>(
     items: impl IntoIterator<Item = T>,
     take: impl Fn(&mut Core, T) + Copy + Send + 'static,

@@ -25,8 +25,8 @@ pub(super) struct ChangeLimits {
 }
 
 impl ChangeLimits {
-    /// Limits for requests to the control API, whose clients may not be the user who started the
-    /// run.
+    /// Limits for requests to the control API. Its clients may be other users than the one who
+    /// started the run.
     pub const REQUEST: ChangeLimits = ChangeLimits {
         bytes: 64 << 20,
         time: Some(Duration::from_secs(10)),
@@ -222,7 +222,7 @@ impl Files for ChangeFiles {
         &self.access
     }
 
-    /// False, because the client may not be the user who started the run.
+    /// Always false: the client may be another user than the one who started the run.
     fn may_quote(&self) -> bool {
         false
     }

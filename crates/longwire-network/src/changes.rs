@@ -81,7 +81,7 @@ pub struct SentChange(Arc<RawValue>);
 
 impl From<&Value> for SentChange {
     fn from(change: &Value) -> SentChange {
-        // Serialising a value cannot fail.
+        // Serializing a value cannot fail.
         let text = to_raw_value(change).unwrap_or_default();
         SentChange(text.into())
     }
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for SentChange {
     }
 }
 
-/// Limits on the kept changes: their number, and their total bytes. Older changes are only counted.
+/// Maximum number of changes kept, and their maximum total bytes. Older changes are only counted.
 const REMEMBERED_MAX: usize = 10_000;
 const REMEMBERED_BYTES_MAX: usize = 32 << 20;
 
@@ -200,7 +200,7 @@ impl ChangeRecord {
         }
     }
 
-    /// Drops a ramp's steps after `time`.
+    /// Moves the end of a ramp back to its last step by `time`.
     fn cut(&mut self, time: Nanos) {
         let (Some(step), Some(until)) = (&mut self.ramp, &mut self.until_ns) else {
             return;
@@ -212,7 +212,7 @@ impl ChangeRecord {
     }
 }
 
-/// Returns a ramp in the form of a scenario file.
+/// Returns a ramp as JSON, with the keys of a scenario file.
 fn ramp_in_json(step: &RampStep) -> Value {
     let ramp = &step.of;
     let [from, to] = &ramp.ends;

@@ -41,13 +41,13 @@ pub struct ChangeResult {
 pub struct Controller {
     state: RwLock<NetworkState>,
     handle: NetworkHandle,
-    /// Aborts file reads when the run stops.
+    /// Loads the plugins of changes, and aborts file reads when the run stops.
     loader: Arc<FileLoader>,
     /// Files and plugins named by the topology.
     own_files: Arc<BTreeSet<String>>,
     retired: Sender<DeferredDrop>,
     discarded: Mutex<Receiver<DeferredDrop>>,
-    /// Serialises changes.
+    /// Serializes changes.
     turn: Mutex<()>,
     pub(super) scenario: Mutex<ScenarioTime>,
     /// Connection to other hosts, if the network spans several.
@@ -113,7 +113,7 @@ impl Controller {
         }
     }
 
-    /// Whether the run's links can be changed; those of a replay cannot.
+    /// Returns whether the run's links can be changed; those of a replay cannot.
     pub fn takes_changes(&self) -> bool {
         self.handle.takes_orders()
     }

@@ -39,7 +39,7 @@ pub struct Numbered {
     pub(super) links: Vec<NumberedLink>,
     /// Numbers of each named link for up and down; equal for shared links.
     pub(super) numbers: Vec<[LinkId; 2]>,
-    /// Links of each path, by number.
+    /// Links of each path, by path number.
     paths: Vec<Vec<LinkId>>,
     path_of: HashMap<(Class, Direction), PathId>,
     /// Range of each class's rules, which are contiguous.
@@ -171,12 +171,12 @@ impl Numbered {
         self.rules_of.get(&class).cloned().unwrap_or_default()
     }
 
-    /// Returns the topology without numbers.
+    /// Returns the topology from which the numbers were assigned.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Returns a link that has not been removed.
+    /// Returns a link, unless it has been removed.
     pub(super) fn existing(&self, id: LinkId) -> Option<&NumberedLink> {
         let link = self.links.get(id.0 as usize)?;
         (!link.removed).then_some(link)
@@ -425,7 +425,7 @@ fn direction_of(pattern: &str, name: &str) -> Option<Option<Direction>> {
     direction.filter(|_| fits(bare, name)).map(Some)
 }
 
-/// Error of building a network.
+/// An error in building a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {

@@ -55,7 +55,7 @@ pub struct UpcomingEvent {
     pub change: SentChange,
 }
 
-/// Whether a command begins an event: all commands do, except the later steps of a ramp.
+/// Returns whether a command begins an event: all commands do, except the later steps of a ramp.
 fn begins_event(command: &Command) -> bool {
     command.ramp.as_ref().is_none_or(|step| step.step == 0)
 }

@@ -118,7 +118,6 @@ impl Numbered {
         links.collect()
     }
 
-    /// Returns each link's load by number.
     fn loads(&self) -> Vec<u64> {
         let rates = self.links().iter();
         let rates = rates.map(|link| link.options.bit_rate().map(BitRate::bits_per_sec));

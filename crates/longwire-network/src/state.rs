@@ -30,7 +30,7 @@ impl NetworkState {
         }
     }
 
-    /// Whether a scheduled change is due.
+    /// Returns whether a scheduled change is due.
     pub fn is_behind(&self, now: Nanos) -> bool {
         let first = self.pending.first_key_value();
         first.is_some_and(|((at, _), _)| *at <= now)

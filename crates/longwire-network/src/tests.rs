@@ -110,7 +110,7 @@ impl Site {
         self.controller.link(name).expect("it is there")
     }
 
-    /// Returns the frames that entered a link in direction up.
+    /// Returns the number of frames that entered a link in direction up.
     fn packets_in(&self, link: &str) -> u64 {
         self.link(link).up.counted.totals.traffic.packets_in
     }
@@ -327,7 +327,7 @@ fn refusals_name_the_field_and_change_nothing() {
     site.change(&json!({ "move": { "second": "first" } }));
     let told = site.refused(&json!({ "remove": ["first"] }));
     assert!(told[0].1.contains("take 'first'"), "{told:?}");
-    // All of them can be removed together.
+    // One change can remove all of them.
     site.change(&json!({ "remove": ["first", "second", "long", "core"] }));
     assert_eq!(site.controller.link_count(), 0);
     assert_eq!(site.controller.rules(0, 9).len(), 0);
@@ -396,8 +396,8 @@ fn null_restores_the_default_of_an_option() {
     assert_eq!(said.as_deref(), Some("set x loss= order= queue="));
 }
 
-/// The controller refuses file options before any file access: from clients without file access,
-/// and for relative paths sent to a service.
+/// File options are refused before any file access if the client may not name files, or if a
+/// service receives a relative path.
 #[test]
 fn changes_name_no_files_that_they_may_not() {
     const REASON: &str = "not from here";

@@ -176,8 +176,8 @@ fn a_chain_is_cut_where_its_delay_is_long() {
     );
 }
 
-/// Rows of links with equal delay, joined by few paths. A plan that ignores neighbours would cut
-/// half of all hops.
+/// A row of links with equal delay; each path crosses four adjacent links. A plan that ignores
+/// neighbours would cut at least half of all hops.
 #[test]
 fn neighbours_stay_together() {
     const LINKS: u32 = 4_096;

@@ -190,14 +190,15 @@ impl PlacedGroups {
     }
 }
 
-/// Whether `load` exceeds `least` by at most 10 %.
+/// Returns whether `load` is at most 10 % above `least`.
 pub(super) fn is_even(load: u128, least: u128) -> bool {
     load.saturating_mul(10) <= least.saturating_mul(11)
 }
 
-/// Maximum excess of a shard over the minimum busiest load while groups are placed next to their
-/// neighbours: 1/20. In the model of decision 0037 (two to eight cores, crossings as expensive as
-/// events), 1/10 costs more through uneven loads than it saves in crossings.
+/// Divisor of the minimum busiest load that gives the maximum excess of a shard (here 1/20) when
+/// groups are placed next to their neighbours. In the model of decision 0037 (two to eight cores,
+/// crossings as expensive as events), 1/10 costs more through uneven loads than it saves in
+/// crossings.
 const SLACK_PARTS: u128 = 20;
 
 /// Returns the maximum load of a shard if the minimum busiest load is `least`.
@@ -232,8 +233,8 @@ pub(super) fn evenly(groups: &Groups, shards: usize) -> PlacedGroups {
     PlacedGroups { shard_of, loads }
 }
 
-/// Places each group on the shard with most of its neighbours that has room. Falls back to
-/// [`evenly`] if the loads are uneven.
+/// Places each group on the shard to which it has the most crossings, among those with room. Falls
+/// back to [`evenly`] if the resulting loads are uneven.
 pub(super) fn nearby(groups: &Groups, hops: &[Hop], shards: usize) -> PlacedGroups {
     let even = evenly(groups, shards);
     let bound = groups.bound(shards).max(even.busiest());

@@ -10,8 +10,9 @@ use super::groups::{
 };
 use super::{Cut, LOOKAHEAD_MIN, SHARDS_MAX, ShardLink, ShardPlan};
 
-/// Maximum load of groups joined along frequent hops, as a fraction of a shard's even share: 1/32,
-/// so that groups can still be placed evenly. In the model of decision 0037, 1/8 was worse.
+/// Divisor of a shard's even share that gives the maximum load of a group joined along frequent
+/// hops (here 1/32), so that groups can still be placed evenly. In the model of decision 0037, 1/8
+/// was worse.
 const PARTS_PER_SHARD: u128 = 32;
 
 /// Distributes links over at most `shards` shards, clamped to 1 to [`SHARDS_MAX`]. Each path is a
@@ -129,8 +130,8 @@ fn place_on_many(
     (groups, placement)
 }
 
-/// Joins hops in order of increasing lookahead. Returns the groups for the longest window with
-/// which they can be placed evenly.
+/// Returns the groups with the longest window that can still be placed evenly. Joins hops in order
+/// of increasing lookahead.
 fn longest_window(
     links: &[ShardLink],
     hops: &[Hop],
@@ -214,7 +215,7 @@ pub(super) enum Limit {
     Largest { per_mille: u64, is_one_link: bool },
 }
 
-/// Returns a sentence without a full stop.
+/// Explains the number of shards and the cuts in one sentence, without a full stop.
 pub(super) fn reason(plan: &ShardPlan, asked: usize, limit: Limit) -> String {
     let short = format!("hops with less than {LOOKAHEAD_MIN} of guaranteed delay");
     let shards = plan.shards;

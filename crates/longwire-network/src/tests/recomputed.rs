@@ -74,7 +74,7 @@ fn recompute(
     verdicts(kept.take().events)
 }
 
-/// Returns a topology with a report's changes as scenario.
+/// Returns a topology whose scenario consists of a report's changes.
 fn file_with<'a>(made: impl IntoIterator<Item = &'a ChangeRecord>) -> String {
     let mut text = format!("{PORTS}{LINK}");
     for done in made {
