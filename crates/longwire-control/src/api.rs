@@ -106,7 +106,6 @@ impl Api {
         reply.map(Reply::into_response)
     }
 
-    /// Runs a route's work.
     async fn work(
         self: Arc<Api>,
         route: &'static Route,
@@ -212,7 +211,7 @@ pub fn take_permit(work: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusa
     })
 }
 
-/// Returns memory to the system after a request with a large body.
+/// Guard of a request with a large body; schedules the return of memory to the system when dropped.
 struct TrimLater(Arc<Api>);
 
 impl Drop for TrimLater {

@@ -73,7 +73,8 @@ use crate::limits::Limit;
 use crate::reply::Refusal;
 use crate::route::Work;
 
-/// Bound addresses. Connections wait until the server starts. Dropping it closes the sockets.
+/// Bound addresses. Connections wait until the server starts. Dropping the value closes the
+/// sockets.
 pub struct Bound {
     listeners: Vec<Listener>,
     notes: Vec<String>,

@@ -203,7 +203,7 @@ fn ports(state: &ApiState, _: &Call) -> Result<Reply, Refusal> {
     Reply::json(&Ports { ports })
 }
 
-/// Links are returned by separate routes.
+/// Returns the report without the fields in [`NOT_SERVED`].
 fn report(state: &ApiState, _: &Call) -> Result<Reply, Refusal> {
     let mut report = json!(state.controller.report());
     if let Some(fields) = report.as_object_mut() {

@@ -274,7 +274,6 @@ impl Acceptor {
     }
 }
 
-/// Serves a connection.
 async fn serve_connection(
     (stream, peer): Accepted,
     state: Arc<ServerState>,

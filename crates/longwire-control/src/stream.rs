@@ -220,7 +220,7 @@ impl Counters {
     fn compare(&self, now: &Sample) -> StatsEvent {
         let before = self.last.as_ref();
         let passed = before.map_or(Nanos::ZERO, |before| now.at.saturating_sub(before.at));
-        // After links were removed, the sums are not comparable.
+        // After links were added or removed, the sums are not comparable.
         let same = before.filter(|before| before.which == now.which);
         StatsEvent {
             elapsed_s: now.at.as_secs_f64(),

@@ -54,7 +54,7 @@ pub trait Networks: Send + Sync {
     fn last_report(&self, name: &str) -> Option<Value>;
 }
 
-/// Permit for a relayed request, with the protection of its connection from eviction.
+/// Permit for a relayed request, with the guard that protects its connection from eviction.
 type RelayPermit = (OwnedSemaphorePermit, BusyGuard);
 
 /// Relays a request to a run's control socket. Holds the permit until the end of the response.

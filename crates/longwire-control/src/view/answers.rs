@@ -108,7 +108,7 @@ pub fn open_history(state: &Arc<ApiState>, call: &Call) -> Result<EventSource, R
     }
     view.wanted.notify_one();
     let state = Arc::clone(state);
-    // With the end time of the last sample sent.
+    // Names of directions, each with the end time of the last sample sent.
     let directions = names.iter().map(|name| ((*name).to_owned(), None));
     let mut directions: Vec<(String, Option<Nanos>)> = directions.collect();
     Ok(Box::new(move || {

@@ -120,7 +120,7 @@ impl History {
         Some(&recorded.samples)
     }
 
-    /// Returns the place of a direction, whose recording begins if it is new.
+    /// Returns the index of a direction in `recorded`; starts recording it if necessary.
     fn place_of(&mut self, direction: NumberedLink, controller: &Controller) -> usize {
         // A shared direction has two names, such as `out` and `out.up`.
         let known = |recorded: &Recorded| recorded.direction.id == direction.id;
