@@ -1,5 +1,5 @@
-//! Cryptographic primitives for sessions: those of `snow`, except AES-256-GCM, which comes from the
-//! crate `aes-gcm`: its current version is twice as fast as the one in `snow`.
+//! Cryptographic primitives for sessions. All come from `snow` except AES-256-GCM: the current
+//! version of the crate `aes-gcm` is twice as fast as the one that `snow` uses.
 
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};

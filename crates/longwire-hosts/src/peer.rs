@@ -102,8 +102,8 @@ pub struct Peer {
     frames_before: u32,
     /// Number of frames sent when the other host was last heard.
     sent_when_heard: u64,
-    /// Frames sent after the host's last datagram and before it was reported silent. If it returns
-    /// without a restart, it counts the lost ones itself.
+    /// Frames sent after the host's last datagram and before it was reported silent. If the host
+    /// returns without a restart, it counts the lost frames itself.
     unconfirmed: u64,
     frame_number: u32,
     records: Vec<u8>,
@@ -693,8 +693,8 @@ impl Peer {
         });
     }
 
-    /// Returns a release on this host's clock. It keeps the order of the other host's releases,
-    /// although the estimated offset may have changed.
+    /// Returns a release on this host's clock, in the order of the other host's releases even if
+    /// the estimated offset has changed.
     fn in_order(&mut self, port: u16, theirs: u64, ours: u64) -> u64 {
         let port = usize::from(port);
         if port >= self.other.converted.len() {

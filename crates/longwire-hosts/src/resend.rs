@@ -104,7 +104,7 @@ impl SentBatches {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Drops batches that would arrive too late, and the oldest beyond the memory limit.
+    /// Drops batches whose deadline has passed, and the oldest beyond the memory limit.
     pub fn trim(&mut self, now: Nanos) {
         while let Some(first) = self.kept.front()
             && (first.deadline <= now || self.bytes > KEPT_MAX)
