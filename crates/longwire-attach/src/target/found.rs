@@ -34,7 +34,7 @@ pub struct FoundTarget {
     /// The process's start time in clock ticks since boot. Together with the PID, it identifies the
     /// process.
     pub started: Option<u64>,
-    /// Whether the namespace is PID 1's, as with a container that uses host networking.
+    /// Whether the namespace is PID 1's, which is the case for a container with host networking.
     pub is_host: bool,
     /// A target that finds the same container or pod again, even after a restart. For a container,
     /// this is the runtime and the complete ID.
@@ -43,8 +43,8 @@ pub struct FoundTarget {
 }
 
 impl FoundTarget {
-    /// Returns the namespace's inode number, as in `/proc/PID/ns/net`. It is not reused while this
-    /// value exists.
+    /// Returns the namespace's inode number, that of `/proc/PID/ns/net`. It is not reused while
+    /// this value exists.
     pub fn inode(&self) -> u64 {
         self.namespace.inode()
     }

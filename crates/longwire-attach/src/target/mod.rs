@@ -52,7 +52,7 @@ pub use survey::Survey;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
-    /// A file, or a name in `/run/netns`, as `ip netns` and CNI plugins use.
+    /// A file, or a name in `/run/netns`, the directory of `ip netns` and CNI plugins.
     Netns(PathBuf),
     /// A process in the caller's PID namespace.
     Pid(u32),

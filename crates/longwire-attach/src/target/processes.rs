@@ -67,7 +67,8 @@ fn id_of(cgroups: &str) -> Option<(Runtime, String)> {
         while let Some(name) = names.next() {
             if let Some((before, id)) = split_id(name) {
                 let before = if before.is_empty() {
-                    // With cgroupfs, the parent directory names the runtime, as in `/docker/ID`.
+                    // With cgroupfs, the parent directory names the runtime, for example in
+                    // `/docker/ID`.
                     names.peek().copied().unwrap_or_default()
                 } else {
                     before

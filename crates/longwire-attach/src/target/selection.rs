@@ -1,7 +1,7 @@
 //! Selects the container for a name.
 //!
-//! As in Docker, a complete ID takes precedence over a name, and a name over an ID prefix, which
-//! may have any length but must be unambiguous.
+//! The precedence is that of Docker: a complete ID before a name, and a name before an ID prefix,
+//! which may have any length but must be unambiguous.
 
 use super::container::{Container, State};
 use super::error::{TargetError, UnknownTarget};

@@ -139,8 +139,8 @@ const TASKS: &str = "io.containerd.runtime.v2.task";
 /// Docker's containerd namespace.
 const DOCKER: &str = "moby";
 
-/// Returns the state directories. The state directory of a containerd named by the environment is
-/// that of its socket, which holds in all distributions.
+/// Returns the state directories. If the environment names a containerd socket, the state directory
+/// is that of the socket, which is the case in all distributions.
 fn states(machine: &Machine) -> Vec<PathBuf> {
     let mut states: Vec<PathBuf> = Vec::new();
     if let Some(address) = machine.variable("CONTAINERD_ADDRESS") {

@@ -112,7 +112,7 @@ fn a_reused_pid_is_not_taken_for_the_container() {
     };
     record(1_000);
     tree.expect("web", 10);
-    // PID 10 is now a later process in the same container, as from an `exec`.
+    // PID 10 is now a later process in the same container, for example one started by `exec`.
     record(999);
     tree.refuse(&container("web"), "PID 10 was reused");
     // A record of another PID is ignored. crun uses other field names.

@@ -120,7 +120,7 @@ fn web() -> String {
     format!("3fa9{:060x}", u128::from(std::process::id()) << 64)
 }
 
-/// A user-chosen ID, as with `ctr`.
+/// A user-chosen ID, such as one given to `ctr`.
 const PLAIN: &str = "longwire-attach-plain";
 
 /// The container with host networking.

@@ -85,7 +85,7 @@ fn a_user_cannot_give_a_name_to_a_container_of_root() {
     tree.refuse(&container("payments"), "no container");
     tree.expect("web", 10);
     tree.expect("3fa9", 10);
-    // The same, if root's container is known only from a process.
+    // Root's container is known only from a process.
     let hidden = id("5b");
     tree.process(11, 1, &format!("0::/docker/{hidden}"));
     write(&tree, &hidden, 11, "payments");
