@@ -47,7 +47,7 @@ impl PlotError {
         }
     }
 
-    /// Whether changing the options rather than the files would help.
+    /// Whether the error is in the options, not in the files.
     pub fn is_usage(&self) -> bool {
         matches!(self, PlotError::Usage(_))
     }

@@ -101,7 +101,7 @@ pub fn survey(path: &Path, mut at: impl FnMut(u64, u64)) -> Result<Span, PlotErr
 /// Number of rows between progress reports.
 const ROWS_A_LOOK: u64 = 1 << 14;
 
-/// Passes on all rows of a log, with the start of the run, and reports progress to `at`.
+/// Passes each row of a log to `take`, with the start of the run, and reports progress to `at`.
 ///
 /// # Errors
 /// If the log cannot be read, or `take` fails.
@@ -135,7 +135,7 @@ pub(super) struct OneRun {
 
 impl OneRun {
     /// Compares the inputs. If they belong to one run, sets the origin of the log to the start of
-    /// the run, as in reports and messages.
+    /// the run, which reports and messages use.
     pub fn of(inputs: &[Input], spans: &mut [Option<Span>]) -> OneRun {
         let mut run = OneRun {
             is_one: false,

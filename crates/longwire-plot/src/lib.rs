@@ -432,7 +432,7 @@ fn short_name(path: &Path, files: &[PathBuf]) -> String {
     name.unwrap_or_else(|| path.display().to_string())
 }
 
-/// Returns the file names, or their number if there are many.
+/// Returns the default title: the file names, or their number if there are many.
 fn title(files: &[PathBuf]) -> String {
     if files.len() > 3 {
         return format!("{} runs", files.len());

@@ -11,7 +11,7 @@ use subsetter::GlyphRemapper;
 use super::font::Font;
 use super::scene::{Colour, Item, Point, Scene, Stroke, Text};
 
-/// Points per unit, which is a pixel at 96 per inch.
+/// Points per unit: 72 per inch, for units of 1/96 inch.
 const POINTS: f32 = 0.75;
 
 /// Compression level, 0 to 10.

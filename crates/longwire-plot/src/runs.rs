@@ -16,11 +16,11 @@ pub struct InOrder<T> {
 }
 
 impl<T> InOrder<T> {
-    /// Adds a frame by number. Passes on the frames that are next in order, each with a flag for
-    /// missing numbers before it.
+    /// Adds a frame by number. Calls `pass` for each frame that is next in order, with whether
+    /// numbers are missing before it.
     pub fn add(&mut self, frame: u64, value: T, mut pass: impl FnMut(T, bool)) {
-        // A complete log starts with frame 0. A part of a log does not, and its first row may not
-        // be that of its first frame.
+        // A complete log starts with frame 0. The first number in a part of a log is unknown,
+        // because its first row may belong to a later frame.
         if frame == 0 && self.next.is_none() {
             self.next = Some(0);
         }
@@ -36,7 +36,7 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// Passes on the remaining frames.
+    /// Calls `pass` for each remaining frame, in order.
     pub fn finish(&mut self, mut pass: impl FnMut(T, bool)) {
         while !self.waiting.is_empty() {
             self.jump(&mut pass);

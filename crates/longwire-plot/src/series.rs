@@ -18,7 +18,7 @@ const REASONS_MAX: usize = 32;
 
 /// Caption of a time axis that starts at the first frame of each log.
 pub const SINCE_FIRST_FRAME: &str = "Time since the first frame";
-/// Caption of a time axis that starts with the run, as in reports.
+/// Caption of a time axis that starts with the run, like the times in reports.
 pub const SINCE_START: &str = "Time since the start of the run";
 
 /// Time range to draw, and its resolution.
@@ -143,7 +143,7 @@ impl LogSeries {
         }
     }
 
-    /// Adds data that is only known at the end of the log.
+    /// Adds the data that is known only at the end of the log.
     fn finish(&mut self, origin: i64) {
         self.runs.finish();
         let (packets, bytes) = (&mut self.queue_packets, &mut self.queue_bytes);

@@ -127,7 +127,7 @@ fn colour(Colour(red, green, blue): Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Formats a number with a resolution of a hundredth of a unit, finer than that of any display.
+/// Formats a number to hundredths of a unit, which is finer than any display.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -142,7 +142,8 @@ impl RunGatherer {
             .is_none_or(|epoch| i128::from(epoch) == i128::from(epoch_ns))
     }
 
-    /// Makes a link the current one; returns `false` if it has no bins.
+    /// Makes a link the current one. Adds it if it is selected and fewer than [`LINKS_MAX`] links
+    /// have bins; otherwise, returns `false` for an unknown link.
     fn find(&mut self, link: &Name) -> bool {
         // Most rows have the same link as the previous row.
         let current = self.links.get(self.current);
@@ -202,8 +203,8 @@ impl RunGatherer {
         self.last.saturating_sub(self.scale().origin).max(0) as f64 / 1e9
     }
 
-    /// Completes the data, of at most `links` links and about `bins` bins in total. All links then
-    /// have equally many bins.
+    /// Completes the data and reduces it to the `links` busiest links and about `bins` bins in
+    /// total. All links then have equally many bins.
     pub fn finish(mut self, links: usize, bins: usize) -> RunGatherer {
         let scale = self.scale();
         for link in &mut self.links {

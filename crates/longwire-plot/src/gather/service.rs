@@ -48,7 +48,7 @@ impl Services {
         let begin = self.begin(row);
         let before = self.last.replace(until);
         let known = !std::mem::take(&mut self.unknown);
-        // With two servers, as after a link was replaced, neither service is known.
+        // With two servers, such as after a link was replaced, neither service is known.
         let nanos = u64::try_from(until.saturating_sub(begin)).ok()?;
         let service = Service {
             until,
@@ -128,7 +128,7 @@ impl Services {
         Some(until)
     }
 
-    /// Returns the time at which the frame of the next row is served.
+    /// Returns the start of service for the frame of the next row.
     fn begin(&self, row: &Row) -> i64 {
         row.arrival_ns.max(self.last.unwrap_or(i64::MIN))
     }

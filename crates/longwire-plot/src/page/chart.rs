@@ -19,7 +19,7 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 30.0;
 
-/// Approximate maximum of integer values: the precision of a chart.
+/// Approximate maximum of a chart's integer values, which determines its vertical resolution.
 const VALUES_MAX: f64 = 20_000.0;
 
 /// A time marked in all charts: nanoseconds and a label.
@@ -255,7 +255,7 @@ pub struct Line {
 /// A chart over time.
 pub struct Chart {
     kind: &'static ChartKind,
-    /// Explanation of the chart.
+    /// Explanation of the values, with the width of a step.
     note: String,
     /// Width of a step in nanoseconds.
     step: f64,
@@ -263,11 +263,11 @@ pub struct Chart {
     span: f64,
     /// Lines, drawn from first to last.
     lines: Vec<Line>,
-    /// The step of the table, and the same lines with few values.
+    /// Width of a table step in nanoseconds, and the same lines with few values.
     table: (f64, Vec<Line>),
 }
 
-/// Returns the charts of a link. A chart of drops needs drops.
+/// Returns the charts of a link. The chart of drops is omitted if there are none.
 pub fn charts(data: &RunGatherer, link: &LinkBins) -> impl Iterator<Item = Chart> {
     let count = if link.reasons.is_empty() { 3 } else { 4 };
     KINDS[..count].iter().map(|kind| chart(data, link, kind))

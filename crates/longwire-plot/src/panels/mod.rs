@@ -130,7 +130,7 @@ impl Panel {
 
     /// Whether the panel is drawn by default for logs, reports or both.
     pub fn is_usual(self, has_logs: bool, has_reports: bool) -> bool {
-        // Drops is not: other panels of a log show its drops over time.
+        // `Drops` is not drawn for logs alone, whose other panels show drops over time.
         self != Panel::Drops && self.is_of_logs() && has_logs || self.is_of_reports() && has_reports
     }
 
