@@ -10,10 +10,10 @@ pub struct Date {
 }
 
 impl Date {
-    /// Parses year, month, day, hour, minute and second with any separators, an optional fraction
-    /// of up to nine digits, and an optional zone: `2016-10-01 00:13:12`, `2019.12.16_13.40.04`,
-    /// `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`. A zone may also be written `+0200`
-    /// or `+02`.
+    /// Parses year, month, day, hour, minute and second, separated by any of `-./_:T` or a space,
+    /// with an optional fraction of up to nine digits and an optional zone: `2016-10-01 00:13:12`,
+    /// `2019.12.16_13.40.04`, `2016/10/01T00:13:12.25Z`, `2016-10-01T02:13:12+02:00`. A zone may
+    /// also be written `+0200` or `+02`. Returns `None` for other text.
     pub fn parse(text: &str) -> Option<Date> {
         // 19 characters for date and time, ten for the fraction, seven for the zone.
         if text.len() > 36 || !text.is_ascii() {

@@ -78,7 +78,7 @@ impl DecimalText {
             return Some(quotient + u64::from(rest >= divisor.div_ceil(2)));
         }
         let product = u128::from(self.mantissa) * u128::from(multiplier);
-        // Zero, because a 128-bit product has at most 39 digits.
+        // Rounds to zero: 10^39 exceeds 128 bits and is more than twice any product.
         let Some(divisor) = 10u128.checked_pow(decimals) else {
             return Some(0);
         };
@@ -102,7 +102,7 @@ fn read_exponent(bytes: &[u8]) -> Option<i32> {
             .saturating_mul(10)
             .saturating_add(i32::from(digit - b'0'))
     });
-    // Larger than any value that fits, yet small enough for adding without overflow.
+    // The limit exceeds any exponent of a representable number, and adding it cannot overflow.
     let sign = if bytes[1] == b'-' { -1 } else { 1 };
     Some(sign * magnitude.min(1_000_000))
 }

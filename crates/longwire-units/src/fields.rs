@@ -8,12 +8,12 @@ use alloc::string::String;
 pub enum Separator {
     /// This character.
     Char(char),
-    /// Any number of spaces and tabs.
+    /// Any amount of whitespace.
     Blanks,
 }
 
 impl Separator {
-    /// Detects the separator from the first row.
+    /// Detects the separator from the first row: a comma, semicolon or tab, otherwise blanks.
     pub fn of(first: &str) -> Separator {
         let marks = [',', ';', '\t'];
         let found = marks.into_iter().find(|mark| first.contains(*mark));
@@ -57,7 +57,7 @@ impl<'a> Iterator for Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Parses a quoted field; `inner` follows the opening quote. A doubled quote is a literal
-    /// quote; text between the closing quote and the separator is dropped.
+    /// quote. Text between the closing quote and a separator character is dropped.
     fn quoted(&mut self, inner: &'a str) -> Cow<'a, str> {
         let mut field = String::new();
         let mut rest = inner;

@@ -4,7 +4,8 @@
 /// million names.
 const PATTERN_MAX: usize = 4096;
 
-/// Whether a name matches a pattern. Worst-case time is quadratic.
+/// Whether a name matches a pattern. Patterns of more than 4096 bytes match nothing. Worst-case
+/// time is quadratic.
 pub fn fits(pattern: &str, name: &str) -> bool {
     if pattern.len() > PATTERN_MAX {
         return false;

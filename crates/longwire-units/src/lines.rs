@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
 
-/// Maximum line length in bytes; rejects files in other formats early.
+/// Maximum length in bytes of a line that spans pieces; rejects files in other formats early.
 const LINE_MAX: usize = 64 * 1024;
 
 /// Splits successive pieces of text into lines, which may span pieces.
@@ -20,10 +20,10 @@ pub struct LineSplitter {
 type Take<'a> = &'a mut dyn FnMut(u64, &str) -> Result<(), String>;
 
 impl LineSplitter {
-    /// Processes the next piece.
+    /// Processes the next piece, and passes each completed line to `take`.
     ///
     /// # Errors
-    /// If a line is too long or not UTF-8, or `take` fails.
+    /// If a line that spans pieces is too long, a line is not UTF-8, or `take` fails.
     pub fn feed(&mut self, piece: &[u8], take: Take<'_>) -> Result<(), String> {
         let mut rest = piece;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -63,7 +63,7 @@ impl LineSplitter {
     fn line(&mut self, line: &[u8], take: Take<'_>) -> Result<(), String> {
         self.number += 1;
         let number = self.number;
-        // A byte order mark is not part of the line.
+        // Neither a final carriage return nor a byte order mark is part of the line.
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let mark = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| number == 1);
         let line = mark.unwrap_or(line);

@@ -47,7 +47,7 @@ fn with_units(text: &str, units: &[&str]) -> String {
     written.collect::<Vec<_>>().join(" or ")
 }
 
-/// Formats a number with a unit. For `%`, also suggests that a number below 1 is a ratio: `1% (a
+/// Formats a number with a unit. For `%`, also suggests reading a number below 1 as a ratio: `1% (a
 /// share of 0.01) or 0.01%`.
 #[must_use]
 pub fn with_unit(text: &str, unit: &str) -> String {
@@ -131,7 +131,7 @@ impl Decimal {
         if self.whole == 0 && self.fraction == 0 {
             return Ok(0);
         }
-        // A larger power is out of range for any non-zero number within the digit limits.
+        // An exponent above 32 bits is too large for any non-zero number within the digit limits.
         let exponent = exponent.parse().unwrap_or(u32::MAX);
         if self.decimals > exponent {
             return Err(Unfit::TooFine);

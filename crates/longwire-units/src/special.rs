@@ -36,9 +36,9 @@ const TERMS_MAX: u32 = 20_000;
 /// Maximum shape for which [`gamma_tails`] is accurate to 1e-10.
 pub const GAMMA_SHAPE_MAX: f64 = 1e4;
 
-/// Returns the regularised incomplete gamma functions P(a, x) and Q(a, x). Computes the smaller
-/// one, by the series in DLMF 8.11.4 below the mean and by the continued fraction in DLMF 8.9.2
-/// above it; the other is its complement.
+/// Returns the regularised incomplete gamma functions P(a, x) and Q(a, x). For x < a + 1, computes
+/// P by the series in DLMF 8.11.4, otherwise Q by the continued fraction in DLMF 8.9.2; the other
+/// is the complement.
 pub fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);

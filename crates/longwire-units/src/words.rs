@@ -1,5 +1,4 @@
-//! Formats values for humans, rounded to three digits. [`Display`](core::fmt::Display) of the units
-//! is exact.
+//! Formats values for humans, rounded. [`Display`](core::fmt::Display) of the units is exact.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
