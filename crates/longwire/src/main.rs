@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> ExitCode {
     match longwire::run(cli) {
         Ok(code) => code,
-        // The reader has closed the output, as in `longwire models | head`.
+        // The reader has closed the output, for example in `longwire models | head`.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

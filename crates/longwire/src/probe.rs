@@ -126,7 +126,8 @@ fn one_direction(
     })
 }
 
-/// Returns a rate well below the link's, and the number of datagrams to send at this rate.
+/// Returns datagrams per second, at most `most` and [`LOAD`] of the link's rate, and the number of
+/// datagrams to send in `time`.
 fn moderate_load(expected: &Expectation, frame: u32, time: Duration, most: f64) -> (u64, u64) {
     let capacity = expected.rate_bits.unwrap_or(f64::INFINITY) / f64::from(frame * 8);
     let per_second = (capacity * LOAD).clamp(1.0, most);

@@ -1,4 +1,4 @@
-//! Handles the signals that stop the program.
+//! Handlers of the signals that stop the program.
 
 use std::io;
 use std::sync::Arc;

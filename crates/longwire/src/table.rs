@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// Joins the texts of several parts.
+/// Joins the texts of `parts` with `separator`.
 pub fn joined(parts: impl IntoIterator<Item = impl ToString>, separator: &str) -> String {
     let parts: Vec<String> = parts.into_iter().map(|part| part.to_string()).collect();
     parts.join(separator)

@@ -12,7 +12,7 @@ use crate::{Error, Globals};
 /// Interval between checks of a run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits at most the given time; returns whether the run has ended.
+/// Function that waits at most the given time, and returns whether the run has ended.
 pub(crate) type Pause<'a> = &'a mut dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error>;
 
 /// Waits until the run ends or `pause` returns true. Calls `look` after each pause; `look` returns

@@ -1,7 +1,7 @@
 //! A long run: TCP over a link whose options change continually.
 //!
-//! Runs for `LONGWIRE_SOAK_SECONDS`, by default a few seconds. `cargo xtask full` runs it for
-//! minutes, and records the result.
+//! Runs for `LONGWIRE_SOAK_SECONDS`, by default a few seconds. `cargo xtask full --seconds N` runs
+//! it for N seconds, and records the result.
 
 #[path = "it/common/mod.rs"]
 mod common;

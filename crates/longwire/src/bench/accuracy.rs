@@ -76,7 +76,7 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// Sends a flow through a link.
+/// Measures the one-way times of a flow through a link; also returns the run's report.
 fn sample(
     args: &AccuracyArgs,
     kind: &str,

@@ -1,8 +1,8 @@
 //! `bench links`: cost per packet with many links, and cost per link.
 //!
 //! 64-byte frames of `n` address pairs arrive in random order. Each frame crosses its pair's link
-//! (switch, classifier, rate, queue, delay and release) in virtual time, on one core. Every link
-//! always has frames in flight. The last row models LinkEM's testbed: eight links between four
+//! (switch, classifier, rate, queue, delay and release) in virtual time, on one core. About 200,000
+//! frames are in flight at any time. The last row models LinkEM's testbed: eight links between four
 //! stations, each on a separate port, behind a learning bridge.
 
 use std::os::fd::BorrowedFd;
@@ -124,7 +124,7 @@ fn between_stations(packets: u64) -> Result<LinksRow, Error> {
     run(flows.collect(), parts, Bytes(1 << 30), prepared)
 }
 
-/// Sends flows through a network, each from a separate port.
+/// Returns the row of a network; each of `flows` enters at a separate port.
 fn run(
     flows: Vec<Flows>,
     parts: NetworkParts,
@@ -184,7 +184,7 @@ fn row(links: u32, packets: u64) -> Result<LinksRow, Error> {
     run(flows, parts, Bytes(4 << 30), prepared)
 }
 
-/// Builds links, each with twice the rate of its share of the traffic.
+/// Builds links, each at twice its share of the arrival rate.
 pub(super) fn parts(links: u32) -> Result<NetworkParts, Error> {
     let rate = u64::from(LEN) * 8 * 2 * 1_000_000_000 / GAP.as_nanos() / u64::from(links);
     let rate = BitRate::from_bits_per_sec(rate.max(1))

@@ -127,7 +127,7 @@ pub struct PluginArgs {
     pub time: Nanos,
 }
 
-/// Arguments of a bench that has a duration only.
+/// Arguments of a bench whose only option is its duration.
 #[derive(Debug, Args)]
 pub struct TimeArgs {
     /// Duration of the measurement

@@ -1,5 +1,5 @@
-//! Test traffic for many links: link `n` carries address pair `n`, from 10.B.C.D to (11+A).B.C.D,
-//! where A, B, C and D are the four bytes of `n`.
+//! Test traffic for many links: link `n` carries the frames of address pair `n`, from 10.B.C.D to
+//! (11+A).B.C.D, where A, B, C and D are the four bytes of `n`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use longwire_runtime::deciding::{LinkCells, NetworkParts, Sharding, Target};
 
 use crate::Error;
 
-/// Minimum frame length: the headers plus the payload of [`PairFrame::set`].
+/// Minimum frame length in bytes: the headers and the payload of [`PairFrame::set`].
 pub const LEN_MIN: u32 = 50;
 
 /// Offset of the IPv4 addresses. The UDP payload contains the pair and the sequence number.
@@ -98,8 +98,7 @@ impl PairFrame {
     }
 }
 
-/// Returns the pair and number written by [`PairFrame::set`]; `None` if the frame is
-/// too short.
+/// Returns the pair and number written by [`PairFrame::set`]; `None` if the frame is too short.
 #[inline]
 pub fn read(frame: &[u8]) -> Option<(u32, u32)> {
     let payload: &[u8; 8] = frame.get(PAYLOAD..PAYLOAD + 8)?.first_chunk()?;

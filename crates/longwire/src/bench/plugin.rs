@@ -171,7 +171,7 @@ impl PluginBench<'_> {
             .map_err(|error| Error::usage(LinkSpecError::from(error)))
     }
 
-    /// Returns the median nanoseconds per packet over several rounds.
+    /// Returns the median nanoseconds per packet over several measurements, each of many rounds.
     fn timed(&self, mut round: impl FnMut()) -> f64 {
         const MEASUREMENTS: u32 = 5;
         round();

@@ -62,7 +62,7 @@ fn link(rate: Option<BitRate>) -> LinkConfig {
     }
 }
 
-/// Returns a duration in which even a slow link carries hundreds of frames.
+/// Returns the duration of a row: `args.time`, or the time of 200 full frames if that is longer.
 fn duration(rate: BitRate, args: &RateArgs) -> Duration {
     let frames = 200;
     let frame_bits = Framing::ETHERNET.wire_bits(FULL_FRAME);
@@ -70,7 +70,7 @@ fn duration(rate: BitRate, args: &RateArgs) -> Duration {
     Duration::from_secs_f64(args.time.as_secs_f64().max(least))
 }
 
-/// Measures a protocol whose full frames carry `payload` bytes.
+/// Measures a protocol with `payload` bytes in a full frame.
 fn row(
     rate: BitRate,
     protocol: &'static str,

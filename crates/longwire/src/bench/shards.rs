@@ -1,8 +1,8 @@
 //! `bench shards`: cost and speedup of sharding.
 //!
-//! As in `bench links`, 64-byte frames of random address pairs each cross their pair's link, from
-//! memory to memory in virtual time: first without shards, then with each shard count. The output
-//! is identical in every row.
+//! Like `bench links`, sends 64-byte frames of random address pairs through their pairs' links,
+//! from memory to memory in virtual time: first without shards, then with each shard count. The
+//! output is identical in every row.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -64,7 +64,7 @@ pub(super) struct ShardsRow {
 /// Results of the bench.
 #[derive(Debug, Serialize)]
 pub(super) struct ShardsFound {
-    /// Extra cost of a frame that crosses into another shard.
+    /// Extra cost of a frame that continues in another shard.
     crossing_ns: f64,
     /// Cost of an empty round of two threads.
     barrier_ns: f64,
@@ -152,7 +152,7 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
     })
 }
 
-/// Sends random frames through a network.
+/// Returns the row of a network that carries random frames.
 fn simulate(args: &ShardsArgs, parts: NetworkParts, shards: usize) -> Result<ShardsRow, Error> {
     let mut simulation =
         Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None).map_err(Error::failed)?;

@@ -41,7 +41,7 @@ pub(super) fn about() -> String {
 const IN_CACHE: usize = 512 << 10;
 const IN_MEMORY: usize = 256 << 20;
 
-/// Maximum lead of ingress over the emulated backlog, in frames.
+/// Maximum lead of ingress over the emulated backlog, in bytes of arena memory.
 const AHEAD: u64 = 1 << 20;
 
 /// A row: one frame length and delay.
@@ -60,7 +60,7 @@ pub(super) struct ThroughputRow {
     copies: u32,
     /// Size of the source memory in bytes.
     source_bytes: usize,
-    /// Time of the same number of bare copies, on both cores concurrently.
+    /// Time per frame of the same number of bare copies, on both cores concurrently.
     memcpy_ns: f64,
     ratio_to_memcpy: f64,
     /// Time to move a cache line between the cores, measured right after the run: 40 to 60 ns with
@@ -107,8 +107,8 @@ fn cases(args: &ThroughputArgs) -> Vec<Case> {
     cases
 }
 
-/// Measures rows until the time is used up, but at least one. Each row gets an equal share of the
-/// remaining time. Prints on stderr how many rows were omitted, and how to measure them.
+/// Measures rows until the time is over, but at least one. Each row gets an equal share of the
+/// remaining time. Prints the number of omitted rows on stderr, and the options that measure them.
 pub(super) fn measure(
     args: &ThroughputArgs,
     quick: bool,
@@ -225,7 +225,7 @@ fn median_run(
 
 struct Run {
     end: PipelineEnd<mem::Sink>,
-    /// Measured while both stages were running.
+    /// Time per packet while both stages were running.
     ns_per_packet: f64,
     /// Duration of the whole run.
     took: Duration,

@@ -51,7 +51,7 @@ pub struct ControlArgs {
     pub metrics_links: MetricsLinks,
 }
 
-/// The links in `/metrics`.
+/// Default content of `/metrics`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum MetricsLinks {
     /// Sums of all links

@@ -81,7 +81,7 @@ impl Cli {
     pub fn from_arguments(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
         let parsed = Cli::parse_words(&arguments);
         let end = match &parsed {
-            // The word after `--view` was parsed as the start of the command.
+            // The word after `--view` is the first word of the parsed command.
             Ok(Cli {
                 command: Command::Exec(args),
                 ..

@@ -219,7 +219,8 @@ impl PumpArgs {
         announcement
     }
 
-    /// Refuses requirements that the outputs cannot meet; see [`PumpArgs::outputs`] for `ways`.
+    /// Refuses requirements that no run with these outputs can meet; see [`PumpArgs::outputs`] for
+    /// `ways`.
     ///
     /// # Errors
     /// [`Error::Usage`], naming each unmeetable condition.

@@ -32,7 +32,7 @@ pub struct LiveArgs {
     #[command(flatten)]
     pub seed: SeedArgs,
 
-    /// Execution.
+    /// Timing, placement and shards.
     #[command(flatten)]
     pub running: RunningArgs,
 
@@ -61,7 +61,7 @@ impl LiveArgs {
     }
 }
 
-/// Execution of a live link.
+/// Timing, placement and shards of a live run.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub struct RunningArgs {
@@ -208,7 +208,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// The rows of the log, for a page.
+    /// Rows of the log, for an HTML report.
     #[arg(skip)]
     pub rows: SharedGatherer,
 }
@@ -345,10 +345,10 @@ impl LaunchBy {
         matches!(self, LaunchBy::Device | LaunchBy::Queue)
     }
 
-    /// Checks that the port can hold frames, if it must.
+    /// Checks that the port can hold frames if it must.
     ///
     /// # Errors
-    /// If it must hold frames, but cannot.
+    /// If it must hold frames but cannot.
     pub fn check(self, name: &str, port: &Port) -> Result<(), Error> {
         if !self.must_hold() || port.tx.launch_lead().is_some() {
             return Ok(());

@@ -232,7 +232,7 @@ mod tests {
             assert!(said.contains("unknown option '--"), "{line}: {said}");
             assert!(said.ends_with(&format!("; try {option}")), "{line}: {said}");
         }
-        // Other typos are left to clap, and options after the command to the command.
+        // clap reports other typos, and options after the command belong to the command.
         assert!(said("exec --dely 1ms").contains("unexpected argument"));
         assert_eq!(said("exec -- ping --latency"), FINE);
     }

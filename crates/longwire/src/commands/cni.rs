@@ -84,7 +84,7 @@ pub fn is_plugin(arguments: &[OsString]) -> bool {
     name.is_some_and(|name| name == PLUGIN)
 }
 
-/// Handles one call by a runtime.
+/// Runs the plugin for one call of a container runtime.
 ///
 /// # Errors
 /// If stdout cannot be written.

@@ -202,7 +202,7 @@ impl FeedFile<'_> {
     /// Waits for slow input, at most [`WAIT_MS`].
     fn wait(&self) {
         if let Some(readable) = self.feed.readable() {
-            // Errors and spurious wake-ups are harmless: the caller checks again.
+            // Ignore errors and spurious wake-ups: the caller polls again.
             let _ = poll(&mut [PollFd::new(readable, PollFlags::POLLIN)], WAIT_MS);
         }
     }

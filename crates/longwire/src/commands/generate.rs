@@ -40,7 +40,7 @@ Examples:
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
-// All frames have direction up.
+// Hide the options of direction down: all frames have direction up.
 #[command(mut_args(|arg| {
     let of_down = arg.get_id().as_str().starts_with("down-");
     if of_down { arg.hide(true) } else { arg }

@@ -71,7 +71,7 @@ pub struct NodeArgs {
     #[arg(long, value_name = "DIR", help_heading = "Running")]
     pub reports: Option<PathBuf>,
 
-    /// Execution of the links.
+    /// Timing and placement of the links.
     #[command(flatten)]
     pub running: RunningArgs,
 
@@ -196,8 +196,8 @@ fn config(args: &NodeArgs, globals: &Globals) -> Result<NodeConfig, Error> {
 
 /// Returns the command that runs a network and exits with this process.
 fn network_command(files: &NetworkFiles, run: &NetworkRun, no_realtime: bool) -> Command {
-    // The executable's path may meanwhile name another program; this path always names the running
-    // one.
+    // The executable's path may meanwhile name another program; `/proc/self/exe` always names the
+    // running one.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("longwire").arg("run").arg(files.topology());
     command.arg("--control").arg(files.socket());

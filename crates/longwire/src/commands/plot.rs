@@ -62,7 +62,7 @@ pub struct PlotArgs {
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
 
-    /// The links that are drawn.
+    /// Links to draw.
     #[command(flatten)]
     pub selection: SelectionArgs,
 
@@ -216,7 +216,7 @@ fn say(figure: &Figure, output: &Path, globals: &Globals) -> io::Result<()> {
     let links = figure.links.iter();
     let links = links.map(|link| format!("{} ({})", link.name, count_of(link.frames, "frame")));
     let (output, panels, links) = (output.display(), panels.join(", "), joined(links, ", "));
-    // The links' names come from the log.
+    // Link names come from the log and may contain control characters.
     let line = printable(&format_args!("{output}: {panels} of {links}"));
     writeln!(out, "{line}")
 }

@@ -157,7 +157,7 @@ impl ReceiveArgs {
     }
 }
 
-/// Receives frames and reports.
+/// Receives frames, or reads a capture, and reports on them.
 ///
 /// # Errors
 /// If a port or a file cannot be opened.

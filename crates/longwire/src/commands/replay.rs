@@ -63,7 +63,7 @@ pub struct ReplayArgs {
     #[arg(value_name = "TRACE", required = true)]
     pub traces: Vec<String>,
 
-    /// Times of sending.
+    /// Send times.
     #[command(flatten)]
     pub pace: PaceArgs,
 
@@ -88,7 +88,7 @@ fn after_help() -> String {
     format!("{}\n{LINK_HELP}\n\n{EXAMPLES}", ports_help())
 }
 
-/// Times of sending.
+/// Options that determine the send times of frames.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
@@ -254,10 +254,11 @@ pub(crate) fn start(
     Ok((running, announcement.warnings))
 }
 
-/// Sends a feed until it ends or a signal stops the run; `endless` means that it has no end.
+/// Sends a feed until it ends or a signal stops the run; `endless` is true for a feed without an
+/// end.
 ///
 /// # Errors
-/// See [`start`]; or if clients cannot be served.
+/// Any error of [`start`], or if clients cannot be served.
 pub(super) fn carry(
     pump: &PumpArgs,
     (feed, endless): (Box<dyn Feed>, bool),
@@ -273,7 +274,7 @@ pub(super) fn carry(
     drop(server);
     let ended = running.ended() || endless;
     let mut report = running.stop();
-    // The length of a pipe is unknown, but not the number of frames already read from it.
+    // A pipe has no known length: its replay stopped early if frames were still in flight.
     let waiting = report.links.iter().any(|link| link.in_flight > 0);
     report.stopped_early = !ended && !report.progress().map_or(!waiting, |done| done == 1.0);
     report.notes.extend(warnings);
@@ -418,7 +419,7 @@ mod tests {
     fn a_rate_is_one_of_bits_or_of_packets() {
         assert!(matches!(pace_rate("5gbit"), Ok(LoadRate::Bits(..))));
         assert!(matches!(pace_rate("1mpps"), Ok(LoadRate::Packets(_))));
-        // As in tc, mbps means megabytes per second.
+        // Like tc, Longwire reads mbps as megabytes per second.
         assert!(matches!(pace_rate("1mbps"), Ok(LoadRate::Bits(..))));
         assert!(pace_rate("fast").is_err() && pace_rate("0pps").is_err());
     }

@@ -47,12 +47,12 @@ pub struct ReportPageArgs {
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 
-    /// Which links have charts.
+    /// Links that get charts.
     #[command(flatten)]
     pub selection: SelectionArgs,
 }
 
-/// The choice of links.
+/// Selection of links and of a direction.
 #[derive(Clone, Debug, Args)]
 pub struct SelectionArgs {
     /// Draw only matching links, optionally with .up or .down; * any text, ? one character

@@ -28,7 +28,6 @@ pub(super) fn open(plan: &AttachPlan, count: usize) -> Result<(PortEngage, Port)
 
 /// A port opened at an interface but not yet engaged: it captures no packets.
 pub(super) struct NewPort {
-    /// Name of the port.
     pub name: String,
     /// Index of the port in the network.
     pub index: PortIndex,
@@ -36,7 +35,7 @@ pub(super) struct NewPort {
     pub engage: PortEngage,
 }
 
-/// Waits at most the given time; returns whether the run has ended.
+/// Function that waits at most the given time, and returns whether the run has ended.
 pub(super) type Until<'a> = Box<dyn FnMut(&RunningNetwork, Duration) -> Result<bool, Error> + 'a>;
 
 /// Ports of a running network at interfaces in use. A port captures packets only while its
@@ -45,7 +44,8 @@ pub(super) struct PortsInUse<'a> {
     pub until: Until<'a>,
     pub globals: &'a Globals,
     pub waiting: Vec<NewPort>,
-    /// Ports, each with its partner; packets of a port without one may leave through any host.
+    /// Ports, each with its partner; packets of a port without a partner may leave through any
+    /// host.
     pub ports: Vec<(String, AttachedPort, Option<PortIndex>)>,
     /// Ports whose interface disappeared; packets to them count as lost.
     pub left: Vec<AttachedPort>,

@@ -39,7 +39,7 @@ const NAMED_AFTER: Nanos = Nanos::from_secs(2);
 pub(super) struct HostRun {
     transport: Transport,
     pub others: Others,
-    /// The remote parts of the network, until it starts.
+    /// Remote parts of the network; taken by [`HostRun::connect`].
     parts: Option<RemoteParts>,
     /// Epoch of the run, identical on all hosts; set by [`HostRun::wait_for_epoch`].
     epoch: Epoch,
@@ -261,7 +261,7 @@ impl Others {
         all.any(|answers| answers.load(Ordering::Relaxed))
     }
 
-    /// Handles events before the start.
+    /// Records events before the start.
     ///
     /// # Errors
     /// If a host runs a different network.
@@ -278,7 +278,7 @@ impl Others {
         Ok(())
     }
 
-    /// Handles an event. Returns the host whose reachability changed, and whether it is now
+    /// Records an event. Returns the host whose reachability changed, and whether it is now
     /// reachable.
     fn note(&self, event: &HostEvent) -> Option<(usize, bool)> {
         let answers = match event.event {
@@ -325,7 +325,7 @@ fn setup(
         identity: Identity {
             index: index as u16,
             digest: digest(topology, cluster, seed)?,
-            // Distinct, because two starts are at least one nanosecond apart.
+            // Instances are distinct, because two starts are at least 1 ns apart.
             instance: monotonic_now().as_nanos() ^ u64::from(std::process::id()) << 48,
             mtu: cluster.mtu.into(),
         },

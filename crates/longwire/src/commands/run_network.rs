@@ -32,7 +32,7 @@ use crate::signals::stop_flag;
 use crate::watch::{until_stopped, watch};
 use crate::{Error, Globals, rights, view};
 
-/// How early a command is prepared before it is due.
+/// Lead time for preparing a command before it is due.
 const AHEAD: Nanos = Nanos::from_secs(2);
 
 /// Placeholder for a port opened by another host.
@@ -97,7 +97,7 @@ pub(super) fn run(
     finish(None, &report, args, globals, ReportStream::Stdout)
 }
 
-/// Ports of a run, and the places of those at interfaces in use.
+/// Ports of a run, and the attachment points of its ports at interfaces in use.
 type OpenPorts = (Vec<(String, Port)>, Vec<NewPort>);
 
 /// Opens the ports of a network, or of one of its hosts.
@@ -229,10 +229,10 @@ impl<'a> NetworkSetup<'a> {
     }
 }
 
-/// A command's hooks into its run.
+/// Callbacks of a command during its run.
 pub(super) trait Lifecycle {
-    /// Attaches ports once the network runs. The run is announced and the control API answers only
-    /// afterwards, so traffic sent after an answer passes through the links.
+    /// Attaches ports once the network runs. The run is announced, and the control API answers,
+    /// only after this call, so traffic sent after an answer passes through the links.
     ///
     /// # Errors
     /// If a port cannot be attached.
@@ -555,7 +555,7 @@ mod tests {
 
     impl Lifecycle for SlowAttachment<'_> {
         fn begin(&mut self) -> Result<(), Error> {
-            // Longer than a running server takes to respond.
+            // Wait longer than a running server takes to respond.
             std::thread::sleep(Duration::from_millis(300));
             self.attached = Some(Instant::now());
             Ok(())

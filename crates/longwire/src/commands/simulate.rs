@@ -321,7 +321,8 @@ fn refuse_options_of_networks(args: &SimulateArgs) -> Result<(), Error> {
     )])
 }
 
-/// Refuses an output that would overwrite the input, or binary output to a terminal.
+/// Refuses an unknown output or log format, output to a terminal, and files that would overwrite
+/// each other.
 fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     let usage = |message: String| Err(Error::usage(message));
     if CaptureFormat::of(output).is_none() {
@@ -346,7 +347,7 @@ fn check_output(output: &str, args: &SimulateArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether two paths refer to the same regular file.
+/// Returns whether input and output, or `-` for stdin or stdout, are the same regular file.
 fn same_file(input: &str, output: &str) -> bool {
     let open = |path, standard| if path == "-" { standard } else { path };
     longwire_capture::same_file(open(input, "/dev/stdin"), open(output, "/dev/stdout"))

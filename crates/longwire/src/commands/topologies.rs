@@ -110,7 +110,7 @@ pub(super) fn refuse_options_of_one_link(link: &DuplexArgs, carrier: bool) -> Re
 /// Returns the seed from the file or from `--seed`.
 ///
 /// # Errors
-/// If the two differ.
+/// If the two differ, unless `--seed` has its default value.
 pub(super) fn seed(topology: &Topology, given: u64) -> Result<u64, Error> {
     match topology.seed {
         Some(seed) if given != seed && given != SEED_DEFAULT => Err(Error::usage(format!(

@@ -23,7 +23,8 @@ pub(super) fn check() -> Vec<Finding> {
 
 /// Checks the address-space limit, because in-flight frames reserve address space.
 fn addresses(limit: Option<u64>) -> Finding {
-    /// Default memory budget of two directions, plus the program.
+    /// Address space for typical runs: several times the minimum default memory (256 MiB) of two
+    /// directions, and the program.
     const COMFORTABLE: u64 = 2 << 30;
     let Some(limit) = limit else {
         return Finding::ok("addresses", "unlimited");
@@ -46,7 +47,7 @@ fn huge_pages(transparent: Option<&str>, reserved: Option<i64>) -> Finding {
 
 /// Checks the memory available for in-flight frames.
 fn available(meminfo: &str) -> Option<Finding> {
-    /// Default memory budget of one direction.
+    /// Minimum default memory of two directions, 256 MiB each.
     const COMFORTABLE_KB: u64 = 512 * 1024;
     let kilobytes = |key| -> Option<u64> { field(meminfo, key)?.strip_suffix(" kB")?.parse().ok() };
     let free = kilobytes("MemAvailable")?;
@@ -60,7 +61,7 @@ fn available(meminfo: &str) -> Option<Finding> {
 }
 
 fn lockable(limit: u64, unlimited: bool) -> Finding {
-    /// Frame memory of an AF_XDP port: 8,192 frames of 4 KiB.
+    /// Room for several AF_XDP ports, each with about 6 MiB of frame memory by default.
     const PORT_BYTES: u64 = 32 << 20;
     if unlimited || limit == RLIM_INFINITY {
         return Finding::ok("lockable", "unlimited");

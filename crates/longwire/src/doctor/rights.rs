@@ -1,4 +1,4 @@
-//! Checks this user's privileges, and tries `exec`, which needs them.
+//! Checks this user's privileges, and makes a trial run of `exec`, which needs them.
 
 use std::io::Read;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub(super) fn has(capability: Capability) -> bool {
 
 /// Returns whether this process may load XDP programs.
 pub(super) fn may_load_programs() -> bool {
-    // CAP_SYS_ADMIN implied CAP_BPF before Linux 5.8, and still may.
+    // CAP_SYS_ADMIN includes the privileges that Linux 5.8 split off as CAP_BPF.
     has(Capability::Bpf) || (has(Capability::SysAdmin) && Scope::read().is_initial)
 }
 
@@ -118,7 +118,7 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
         joined(missing.map(|capability| capability.name()), ", ")
     };
     let needed = missing(&NEEDED);
-    // CAP_SYS_ADMIN implied CAP_BPF before Linux 5.8, and still may.
+    // CAP_SYS_ADMIN includes the privileges that Linux 5.8 split off as CAP_BPF.
     let implies_bpf = holds(mask, Capability::SysAdmin) && scope.is_initial;
     let useful = missing(&USEFUL[usize::from(implies_bpf)..]);
     if !needed.is_empty() {

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-/// Returns the text of a file without its trailing newline.
+/// Returns a file's text without surrounding white space; `None` if it is empty or unreadable.
 pub(super) fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Returns the number in a file.
+/// Returns the integer in a file.
 pub(super) fn number(path: &str) -> Option<i64> {
     read(path)?.parse().ok()
 }

@@ -14,7 +14,7 @@ use crate::report::words::micros;
 
 pub(super) fn check() -> Vec<Finding> {
     let mut findings = vec![clock(), timer_slack(), throttling()];
-    // Measure on a separate thread, so that its timer slack ends with it.
+    // Measure on a separate thread: the reduced timer slack must not outlast the measurement.
     let measured = thread::spawn(|| (wake_up_latencies(), spin(WITNESS_TIME))).join();
     if let Ok((latencies, pauses)) = measured {
         findings.extend(latencies.map(|latencies| waking(&latencies)));
@@ -98,7 +98,7 @@ fn wake_up_latencies() -> Option<Vec<Duration>> {
 }
 
 fn waking(latencies: &[Duration]) -> Finding {
-    /// Good machines stay well below this 99th-percentile wake-up latency.
+    /// Maximum 99th percentile without a warning; suitable machines stay well below it.
     const P99_NOTABLE: Duration = Duration::from_micros(150);
     let at = |percent: usize| {
         let index = (latencies.len() * percent / 100).min(latencies.len().saturating_sub(1));
@@ -116,7 +116,7 @@ fn waking(latencies: &[Duration]) -> Finding {
 const WITNESS_TIME: Duration = Duration::from_millis(200);
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 
-/// Spins, and returns the gaps between clock reads.
+/// Spins for `time`; returns the gaps of at least [`PAUSE_MIN`] between clock reads.
 fn spin(time: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let mut last = start;

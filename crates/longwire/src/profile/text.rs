@@ -85,7 +85,7 @@ fn print_rfc2544(report: &Rfc2544Report, paint: Paint) {
     print_bursts(&report.sizes, paint);
 }
 
-/// Formats a limit.
+/// Formats the cause that limited a throughput.
 fn limit(found: &Limit) -> String {
     match (found.kind, found.reason.as_deref()) {
         ("none", _) => "all tested".to_owned(),

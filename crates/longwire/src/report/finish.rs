@@ -20,8 +20,8 @@ use crate::cli::{Paint, ReportArgs};
 use crate::error::{EXIT_FAILED, EXIT_FIDELITY, EXIT_NEARLY};
 use crate::{Error, Globals};
 
-/// If a plugin never returns to the main thread, ends the program with a report that contains only
-/// the error. For commands that call plugins on the main thread.
+/// For commands that call plugins on the main thread: if a call never returns, the program ends
+/// with a report that contains only the error.
 pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: ReportStream) {
     let (args, globals) = (args.clone(), globals.clone());
     shutdown::on_stuck_main(move |error| {
@@ -47,7 +47,7 @@ pub fn on_stuck_plugin(seed: u64, args: &ReportArgs, globals: &Globals, place: R
 /// `--require` is not met, 4 if it fails only because the run is nearly faithful, otherwise 0.
 ///
 /// # Errors
-/// If the report cannot be written.
+/// If the report cannot be printed.
 pub fn finish(
     json: &impl Serialize,
     ending: &Ending<'_>,
@@ -131,7 +131,7 @@ fn print_unmet(ending: &Ending<'_>, grade: Grade, args: &ReportArgs) -> usize {
 const TOO_BUSY: &str = "; the machine was too busy for this link; run the test again (see \
                         docs/ci.md)";
 
-/// Returns whether a clause covers late frames, as in `up.artifacts-own<5: …`.
+/// Returns whether a clause covers late frames, such as `up.artifacts-own<5: …`.
 fn is_of_lateness(clause: &str) -> bool {
     let measure = clause.split(['<', '>', '=']).next().unwrap_or_default();
     let is_lost = measure.ends_with("-lost") || measure.rsplit('.').any(artifacts::is_lost);

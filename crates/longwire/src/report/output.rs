@@ -22,13 +22,13 @@ pub fn ignore_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Writes a line; ignores errors.
+/// Writes a line to stderr; ignores errors.
 pub fn print_line(line: fmt::Arguments<'_>) {
     // Use a single write: a command may share the terminal.
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Writes an error message as a line.
+/// Writes an error message to stderr, as a line.
 pub fn print_error(error: &impl fmt::Display) {
     print_line(format_args!("error: {}", printable(error)));
 }

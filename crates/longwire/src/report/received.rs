@@ -48,7 +48,7 @@ fn summary(link: &LinkReport, received: &ReceiveReport) -> String {
     };
     let trace = received.trace.as_ref();
     let lost = trace.map_or(0, |trace| trace.lost + trace.behind_last);
-    // Losses at either end, not caused by the network.
+    // Losses at the sending port and at the receiver, which the network did not cause.
     let failed = link.artifacts.of("send_failed") + link.artifacts.of("no_carrier");
     let ends = [
         (failed, "lost by the sending port"),

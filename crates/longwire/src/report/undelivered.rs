@@ -8,8 +8,8 @@ use longwire_runtime::RunReport;
 use super::words::{count, count_of};
 use crate::table::joined;
 
-/// Drops that the user asked for: losses and outages. If other reasons drop every frame, the
-/// configuration is probably wrong.
+/// Drop reasons that are usually intended: losses and outages. If other reasons drop every frame,
+/// the configuration is probably wrong.
 const ASKED_FOR: [DropReason; 5] = [
     DropReason::EntryLoss,
     DropReason::Loss,
@@ -18,7 +18,7 @@ const ASKED_FOR: [DropReason; 5] = [
     DropReason::Content,
 ];
 
-/// Remedies if other reasons drop every frame.
+/// Remedies for unintended drops of every frame.
 const REMEDIES: [(DropReason, &str); 3] = [
     (
         DropReason::Mtu,
@@ -68,7 +68,7 @@ impl UndeliveredFrames {
         })
     }
 
-    /// Returns whether the configured models dropped the frames, or frames are still in flight.
+    /// Returns whether all drops are usually intended, or frames are still in flight.
     pub fn asked_for(&self) -> bool {
         let is_configured = |reason: &str| ASKED_FOR.iter().any(|meant| meant.name() == reason);
         self.in_flight > 0 || self.drops.keys().all(|reason| is_configured(reason))

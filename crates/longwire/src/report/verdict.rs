@@ -488,7 +488,7 @@ pub(super) fn machine_was_busy(report: &RunReport) -> bool {
     by_machine && report.stops.count == 0
 }
 
-/// Describes the maximum lateness, if any frame was late.
+/// Describes the 99th percentile and the maximum of the lateness, if any frame was late.
 fn lateness(spreads: impl Iterator<Item = Spread>) -> Option<String> {
     let (p99, max) = spreads.fold((0.0, 0.0), |(p99, max), spread| {
         (f64::max(p99, spread.p99), f64::max(max, spread.max))

@@ -170,8 +170,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the next frame and its ingress port; `None` when all captures have
-    /// ended.
+    /// Returns the next frame and its ingress port; `None` when all captures have ended.
     ///
     /// # Errors
     /// If a capture is corrupt. That capture has then ended; the others continue.
@@ -206,7 +205,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Counts records converted to Ethernet or skipped, with a note on each kind.
+    /// Returns the counts of records converted to Ethernet or skipped, and a note on each kind.
     pub fn records(&self) -> (RecordCounts, Vec<String>) {
         let (mut sum, mut notes) = (RecordCounts::default(), Vec::new());
         for reader in self.sources.iter().map(|source| &source.reader) {

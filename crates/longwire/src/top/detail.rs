@@ -24,7 +24,6 @@ struct Row {
 /// Maximum lines for the options and for the counters.
 const HEAD_MAX: u16 = 3;
 
-/// Draws a direction.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, detail: &Detail) {
     let rows = rows(&detail.columns);
     let head = head(detail);

@@ -61,7 +61,6 @@ pub fn colour(colour: Color) -> Style {
     }
 }
 
-/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, screen: &TopScreen) {
     let foot = footer(screen);
     let width = frame.area().width;
@@ -174,7 +173,7 @@ fn fidelity(shown: &Snapshot) -> Line<'_> {
     ])
 }
 
-/// Formats a run time as minutes and seconds.
+/// Formats a run time as `M:SS`, or `H:MM:SS` from one hour on.
 pub fn clock(seconds: f64) -> String {
     let whole = seconds as u64;
     match (whole / 3600, whole / 60 % 60, whole % 60) {

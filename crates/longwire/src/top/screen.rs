@@ -127,7 +127,7 @@ impl TopScreen {
         Some(query)
     }
 
-    /// Handles a message from the polling thread.
+    /// Applies a message from the polling thread.
     pub fn update(&mut self, update: Update) {
         match update {
             Update::Shown(snapshot) => {
@@ -150,7 +150,7 @@ impl TopScreen {
             }
             Update::Lost(error) => self.lost = Some(Lost::NoAnswer(error)),
             Update::Ended => self.lost = Some(Lost::Ended),
-            // Ends the program.
+            // `run` ends the program with this error.
             Update::First(_) => {}
         }
     }
@@ -172,7 +172,7 @@ impl TopScreen {
         Some(&self.shown.as_ref()?.page.rows.get(place)?.name)
     }
 
-    /// Handles a key.
+    /// Applies a key press; returns its effect.
     pub fn press(&mut self, key: KeyEvent) -> Step {
         // A key right after Escape has the same bytes as that key with Alt.
         if key.modifiers.contains(KeyModifiers::ALT) {
@@ -270,7 +270,7 @@ impl TopScreen {
                 self.message = None;
                 return Step::Stay;
             }
-            // As in a shell: delete the line or the last word.
+            // Ctrl-U deletes the line and Ctrl-W the last word, like a shell.
             KeyCode::Char('u') if control => text.clear(),
             KeyCode::Char('w') if control => {
                 text.truncate(text.trim_end().rfind(' ').map_or(0, |space| space + 1));

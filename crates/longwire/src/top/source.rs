@@ -85,7 +85,7 @@ pub struct Detail {
     pub changes: Changes,
 }
 
-/// Sends snapshots until the screen closes.
+/// Sends snapshots and applies changes until the screen closes.
 pub fn serve(
     mut client: Client,
     every: Duration,

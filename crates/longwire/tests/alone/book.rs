@@ -112,7 +112,7 @@ impl Annotations {
     }
 }
 
-/// Returns whether a line is a shell command.
+/// Returns whether a line begins like a shell command.
 fn is_command(line: &str) -> bool {
     ["longwire ", "sudo ", "$ ", "cargo "]
         .iter()

@@ -20,7 +20,7 @@ use crate::common::recording::decided;
 use crate::common::site::{Network, Site};
 use crate::common::{count, list, named, number as number_of, read_json, write};
 
-/// The host's device for its station.
+/// Name of each host's device toward its station.
 const DEVICE: &str = "port0";
 
 /// Hosts with one station each, and the underlay between them.
@@ -37,7 +37,7 @@ struct RunningHost {
 }
 
 impl Cluster {
-    /// Returns `None` if the user may not create networks.
+    /// Creates the hosts, stations and underlay; `None` if the user may not create networks.
     fn new(count: usize, link: &str) -> Option<Cluster> {
         if !nix::unistd::geteuid().is_root() {
             return skip("time namespaces take root");
@@ -96,7 +96,8 @@ impl Cluster {
         self.site.start(&file)
     }
 
-    /// Starts a host. The hosts' monotonic clocks differ by hours, their wall clocks by 100 ms.
+    /// Starts a host whose wall clock is shifted by `shift` ms. The hosts' monotonic clocks differ
+    /// by more than an hour.
     fn start(&self, number: usize, shift: &str) -> RunningHost {
         self.start_as(&self.file("net.toml"), number, shift, "")
     }
@@ -133,7 +134,7 @@ impl Cluster {
         hosts.into_iter().map(RunningHost::connected).collect()
     }
 
-    /// Sends pings from one station to another; replies are optional.
+    /// Sends pings from one station to another; returns the exit code of `ping`.
     fn ping(&self, from: usize, to: usize, options: &str) -> i32 {
         run_in(
             &self.stations[from],
@@ -278,8 +279,8 @@ fn total(reports: &[Value], name: &str) -> u64 {
     peers.map(|peer| count(&peer[name])).sum()
 }
 
-/// A link whose verdicts use all random streams. Its minimum delay leaves 40 ms for the underlay
-/// and a busy machine.
+/// Link options whose verdicts draw from the random streams of delay, loss and duplication. The
+/// minimum delay leaves 40 ms for the underlay and a busy machine.
 const LINK: &str = "rate = '50mbit'\ndelay = 'uniform:min=40ms,max=60ms'\nloss = '3%'\n\
                     duplicate = '1%'\n";
 
@@ -423,7 +424,7 @@ fn a_machine_that_was_started_again_rejoins_and_is_seen_live() {
     second.program.kill();
     std::thread::sleep(Duration::from_secs(4));
 
-    // A machine that booted after the run began.
+    // Restart the host with the monotonic clock of a machine that booted after the run began.
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
     let again = cluster
         .start_ahead(&file, (1, 1 - now.tv_sec()), "0", "")

@@ -35,8 +35,8 @@ fn note(report: &Value, port: &str, text: &str) -> u64 {
     requests.expect("a number")
 }
 
-/// Lets stations 0 and 1 resolve each other. Requests an unused address through port `p1`, by ARP
-/// and by neighbour solicitation, and checks the report.
+/// Makes stations 0 and 1 resolve each other, then requests an unused address through port `p1` by
+/// ARP and neighbour solicitation. Asserts that the report counts these requests.
 fn assert_reported(options: &str) {
     let Some(site) = Site::new(2) else { return };
     for (number, station) in site.stations.iter().enumerate() {

@@ -50,7 +50,7 @@ fn port_line(name: &str, at: &NetNamespace, to: impl ToString) -> String {
 }
 
 impl Pods {
-    /// Returns `None` if the user may not create networks.
+    /// Creates the machines and pods; `None` if the user may not create networks.
     fn new() -> Option<Pods> {
         if !may_attach() {
             return None;
@@ -153,8 +153,8 @@ impl Pods {
     }
 }
 
-/// Asserts that lateness at a port excludes the underlay's delay, which the release already
-/// includes. On a busy machine, many frames are late, but not all.
+/// Asserts that lateness at a port excludes the underlay's delay, because the release includes it.
+/// On a busy machine, many frames are late, but not all.
 #[track_caller]
 fn assert_contains_underlay(report: &Value, port: &str) {
     let peer = &report["hosts"]["peers"][0];

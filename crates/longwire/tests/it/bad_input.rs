@@ -171,8 +171,8 @@ fn doubtful_values_are_warned_of() {
     assert!(said.contains("10Mbps is 80mbit"), "{ran:?}");
 }
 
-/// Refuses missing inputs, inputs that are not captures, and outputs that name a file in use;
-/// damages no file.
+/// Missing inputs, inputs that are not captures, and outputs that name a file in use are refused,
+/// and no file changes.
 #[test]
 fn captures_and_outputs_are_checked_before_anything_is_written() {
     let dir = Folder::new();

@@ -24,7 +24,6 @@ const CHANGES_MAX: u64 = 6;
 /// A target: name, mutated copies per seed, and check function.
 type Target = (&'static str, u64, fn(&[u8]));
 
-/// All targets.
 const TARGETS: [Target; 9] = [
     ("alter", CHANGED, alter::check),
     ("capture", CHANGED, capture::check),

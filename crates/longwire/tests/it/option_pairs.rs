@@ -212,7 +212,7 @@ fn options_of_exec_compose() {
     }
     assert_composed(OF_EXEC, |words| {
         let user = User::new(None);
-        // Long enough that even a busy machine does not apply both changes together.
+        // The changes are far enough apart that even a busy machine applies them separately.
         let scenario = "[[at]]\ntime = \"50ms\"\noff = \"link.up\"\n\
                         [[at]]\ntime = \"2s\"\non = \"link.up\"\n";
         prepare(&user.dir, scenario);

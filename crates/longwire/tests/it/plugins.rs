@@ -249,7 +249,7 @@ fn a_crash_in_a_plugin_names_it() {
         // On a stack overflow, the standard library reports it, then aborts.
         ("stack", None),
     ] {
-        // One after the other, because both write the same capture.
+        // Start the programs one after the other, because both write the same capture.
         for start in [Site::run, Site::simulate] {
             let ran = start(&site, fault, "").end();
             let is_by = ran.signal.is_some() && (by.is_none() || ran.signal == by);

@@ -81,7 +81,8 @@ struct Router {
 }
 
 impl Router {
-    /// Returns `None` if FRR cannot switch from root to its own user, which it requires.
+    /// Starts the daemons; `None` if FRR cannot switch from root to its own user, which it
+    /// requires.
     fn start(station: &NetNamespace, number: u8, protocol: &Protocol) -> Option<Router> {
         let mut router = Router {
             daemons: Vec::new(),
@@ -117,7 +118,6 @@ impl Router {
         self.daemons.push((name, running));
     }
 
-    /// Returns the daemons' logs.
     fn logs(&self) -> String {
         let log = |(name, _): &(&str, RunningProgram)| {
             std::fs::read_to_string(self.dir.file(&format!("{name}.log"))).unwrap_or_default()

@@ -52,7 +52,7 @@ struct Sent(u64, usize, u8, usize);
 
 const PORTS: [&str; 3] = ["west", "east", "south"];
 
-/// Returns UDP over IPv4 from one port's station to another's.
+/// Returns a UDP datagram over IPv4 from one port's station to another's.
 fn bytes(sent: &Sent) -> Vec<u8> {
     let Sent(_, from, to, len) = *sent;
     let from = from as u8 + 1;
@@ -92,8 +92,9 @@ fn simulate(dir: &Folder, network: &str, arguments: &str) -> Ran {
     longwire(format!("simulate {file} --json {arguments}"))
 }
 
-/// A frame of 125 bytes takes 1 ms at 1 Mbit/s. The first two arrive simultaneously, so one queues;
-/// the last ones arrive just before the change at 1 s, or exactly then.
+/// Returns the frames of the tests. A frame of 125 bytes takes 1 ms at 1 Mbit/s. The first two
+/// arrive simultaneously, so one of them queues; the last ones arrive at the change at 1 s, or just
+/// before it.
 fn sent() -> Vec<Sent> {
     vec![
         Sent(EPOCH, 0, 2, 125),

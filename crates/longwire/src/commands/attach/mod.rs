@@ -149,7 +149,7 @@ fn filter_help() -> String {
     )
 }
 
-/// Parses a keyword of a request, one of `words`.
+/// Returns a parser of the keywords `words`, as spelled in requests.
 fn word<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     words: impl Into<PossibleValuesParser>,
 ) -> impl TypedValueParser<Value = T> {
@@ -167,7 +167,7 @@ pub enum AttachAction {
     Set(AttachSetArgs),
     /// Remove attached links, and wait until they are gone
     Detach(DetachArgs),
-    /// A word that is no action, such as a container given without --container
+    /// An unknown action, such as a container without --container
     #[command(external_subcommand)]
     Other(Vec<String>),
 }
@@ -233,7 +233,7 @@ fn find(args: &AttachArgs) -> Result<(AttachmentSpec, RequestedPlace, FoundTarge
     Ok((spec, place, found))
 }
 
-/// Describes the link at these interfaces and prints warnings.
+/// Describes the link at these interfaces, and prints warnings about it.
 fn announce(
     interfaces: &[String],
     args: &AttachArgs,

@@ -66,7 +66,8 @@ impl AttachProcess {
 }
 
 impl Registered {
-    /// Opens the interfaces that an ended process left closed, and removes the process's files.
+    /// Opens the interfaces that an ended process left closed, and removes the files of a
+    /// fail-closed attachment.
     pub fn open(&self, process: &AttachProcess) -> Result<(), Error> {
         process.facts.open_others(&[])?;
         if self.view.spec.fail.is_open() {
@@ -171,7 +172,6 @@ impl Registration {
         &self.entry.view.name
     }
 
-    /// Writes the entry.
     pub fn write(&mut self) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(&self.entry).map_err(io::Error::from)?;
         let staged = StagedFile::new(&self.file, text.as_bytes(), MODE);
@@ -243,8 +243,8 @@ fn of_node() -> Result<Vec<Registered>, Error> {
     Ok(Vec::new())
 }
 
-/// Reads only directories that other users cannot write to, because entries name processes to kill
-/// and files to remove.
+/// Returns the attachments of processes, by name. Reads only directories that other users cannot
+/// write to, because entries name processes to kill and files to remove.
 fn of_processes() -> Result<Vec<Registered>, Error> {
     let mut all = Vec::new();
     for run in run_directory::all(std::env::var_os(run_directory::VARIABLE)) {
@@ -257,7 +257,8 @@ fn of_processes() -> Result<Vec<Registered>, Error> {
     Ok(all)
 }
 
-/// Reads the entries of a directory, and removes those of dead processes.
+/// Reads the entries of a directory. Removes those of dead processes, unless their interfaces are
+/// closed.
 fn entries(directory: &Path) -> Result<Vec<Registered>, Error> {
     remove_dead_sockets(directory.parent().unwrap_or(directory));
     let files = match store::files(directory) {
@@ -295,7 +296,7 @@ fn file_in(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.json"))
 }
 
-/// Removes control sockets of runs that were killed before writing an entry.
+/// Removes control sockets of runs that were killed before they wrote an entry.
 fn remove_dead_sockets(run: &Path) {
     for entry in fs::read_dir(run).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -355,7 +356,7 @@ fn read<T: serde::de::DeserializeOwned>(answer: Value) -> Result<T, Error> {
 mod tests {
     use super::*;
 
-    /// An entry's name may belong to a pipe or another special file.
+    /// A FIFO or a link to a device among the entries is skipped.
     #[test]
     fn entries_that_are_no_files_are_not_waited_for() {
         let folder = longwire_testbed::support::Folder::new();

@@ -94,7 +94,8 @@ impl DirectedOptions {
         tables.filter(|(_, table)| !table.is_empty())
     }
 
-    /// Warns about valid but suspicious values, such as 10Mbps. The link refuses invalid ones.
+    /// Warns about valid but suspicious values, such as 10Mbps. The run or the node refuses invalid
+    /// ones.
     fn warn(&self, globals: &Globals) {
         for (_, table) in self.tables() {
             let given = table.iter().filter(|(_, value)| !value.is_null());

@@ -61,7 +61,7 @@ pub struct CtlArgs {
     pub action: Action,
 }
 
-/// The address of a run.
+/// Address of a run, and the file of its token.
 #[derive(Clone, Debug, Args)]
 pub struct RunAddress {
     /// The run's --control socket or address

@@ -52,7 +52,6 @@ pub(super) fn status(client: &mut Client, globals: &Globals) -> Result<(), Error
     })
 }
 
-/// Prints ports.
 pub(super) fn ports(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     show(client.get("/v1/ports")?, globals, |ports: Ports| {
         ports_table(ports.ports).text()
@@ -84,7 +83,6 @@ fn ports_table(ports: Vec<PortReport>) -> Table {
     table
 }
 
-/// Prints paths.
 pub(super) fn paths(client: &mut Client, globals: &Globals) -> Result<(), Error> {
     show(client.get("/v1/paths")?, globals, |paths: Paths| {
         let mut table = Table::headed("path | via | match | moved to");

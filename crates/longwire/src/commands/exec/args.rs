@@ -116,7 +116,7 @@ impl PeerArgs {
 /// End-of-options marker.
 const DASHES: &str = "--";
 
-/// Splits off a leading topology file.
+/// Splits off a leading topology file, and a `--` that follows it.
 pub(super) fn split_file(words: &[OsString]) -> (Option<&Path>, &[OsString]) {
     match words.split_first() {
         Some((first, rest)) if first.to_string_lossy().ends_with(".toml") => {

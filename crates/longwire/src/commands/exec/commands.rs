@@ -138,7 +138,7 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// Waits at most `pause` for the command to end.
+    /// Waits at most `pause`; returns the command's end, if it has ended.
     pub fn wait(&mut self, pause: Duration) -> Option<CommandEnd> {
         let pause = self.pause(pause);
         let event = self.environment.children().next(pause);

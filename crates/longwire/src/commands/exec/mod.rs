@@ -203,7 +203,7 @@ fn needs_of(args: &ExecArgs, may_change: bool) -> Vec<Capability> {
     needs
 }
 
-/// Probes the link until the probe is done or a signal stops it.
+/// Probes the link until the probe ends or a signal stops it.
 fn probe_link(
     environment: &mut Environment,
     expectations: [Expectation; 2],

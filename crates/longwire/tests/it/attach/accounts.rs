@@ -19,7 +19,7 @@ use crate::common::{count, list, sum};
 /// Selects near's numbered datagrams, so that the link counts no other traffic.
 const FILTER: &str = "--filter 'udp dst port 9000'";
 
-/// Triggers events while near sends numbered datagrams.
+/// Sends numbered datagrams from near while `events` runs; returns them and its result.
 fn under_traffic<T>(joined: &Joined, events: impl FnOnce() -> T) -> (Numbered, T) {
     joined.assert_round_trip(0.0);
     let over = AtomicBool::new(false);
@@ -110,7 +110,7 @@ fn a_kill_loses_the_frames_on_the_link() {
     let arrived = |number: &usize| missing.binary_search(number).is_err();
     let later: Vec<usize> = on_link.filter(arrived).collect();
     assert!(later.is_empty(), "{first} was lost before {later:?}");
-    // The link accepts frames until the process ends.
+    // The link accepts frames only until the process ends.
     for number in missing {
         assert!(
             stream.sent[number] <= end,

@@ -50,7 +50,7 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    /// Asserts that no datagram was faster than a link.
+    /// Asserts that each datagram took at least the delay `by`, with a tolerance of 1 ms.
     fn assert_delayed(&self, by: Duration) {
         for (number, at) in &self.arrived {
             let delay = at.duration_since(self.sent[*number]);
@@ -62,7 +62,7 @@ impl Numbered {
     }
 }
 
-/// Sends datagrams between namespaces until `over`, then waits for late ones.
+/// Sends numbered datagrams between namespaces until `over`, then waits for late ones.
 pub(super) fn number(
     from: &NetNamespace,
     to: &NetNamespace,

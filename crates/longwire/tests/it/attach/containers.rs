@@ -107,7 +107,7 @@ fn containers_have_the_link_that_is_attached() {
     a_restart_ends_the_run(&pair);
 }
 
-/// According to the log, departures are spaced by the rate, and delays match the model.
+/// Asserts from the log that departures are spaced by the rate, and that delays match the model.
 fn releases_are_those_of_the_link(pair: &Pair<'_>) {
     const NANOS_PER_BYTE: i64 = 400;
     let dir = Folder::new();

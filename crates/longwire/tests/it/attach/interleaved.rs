@@ -33,7 +33,7 @@ const OPTIONS: [&str; 3] = [
     "--loss 20% --delay 3ms",
 ];
 
-/// Sends until stopped.
+/// Returns a running ping from near to far.
 fn flood(joined: &Joined) -> RunningProgram {
     background(
         &joined.near,
@@ -41,7 +41,7 @@ fn flood(joined: &Joined) -> RunningProgram {
     )
 }
 
-/// An event that leaves the link attached.
+/// Triggers an event that leaves the link attached.
 fn stay(joined: &Joined, run: &Attached, event: u64, draws: &mut Draws) {
     let set = |device: &str, to: &str| {
         change(&joined.near, format!("ip link set {device} {to}"));

@@ -30,7 +30,7 @@ mod several;
 
 const DEVICE: &str = "eth0";
 
-/// Returns false if the user may not attach programs, so that the test is skipped.
+/// Returns whether the user may attach programs; if not, the caller must skip its test.
 pub(super) fn may_attach() -> bool {
     nix::unistd::geteuid().is_root() || skip::<()>("attaching needs root").is_some()
 }
@@ -119,7 +119,8 @@ struct Joined {
 }
 
 impl Joined {
-    /// Returns `None` if the user may not attach programs, or `ping` is not installed.
+    /// Creates the networks; `None` if the user may not attach programs, or `ping` is not
+    /// installed.
     fn new() -> Option<Joined> {
         if !may_attach() || !have("ping") {
             return None;
@@ -206,7 +207,7 @@ impl Joined {
         assert_no_attachment(&self.near);
     }
 
-    /// Returns a datagram socket of near, and one of far on this port.
+    /// Returns a datagram socket of near on any port, and one of far on this port.
     fn sockets(&self, port: u16) -> (UdpSocket, UdpSocket) {
         let bind = |namespace, port| {
             within(namespace, || {
@@ -276,7 +277,7 @@ fn a_link_is_attached_changed_and_detached() {
     assert!(!listed.contains(&name), "{listed}");
 }
 
-/// Uses the link's log, which is independent of the machine's load.
+/// Checks the link's log, because it does not depend on the machine's load.
 #[test]
 fn releases_of_an_attached_link_are_those_of_its_models() {
     let Some(joined) = Joined::new() else { return };

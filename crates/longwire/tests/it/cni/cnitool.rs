@@ -25,7 +25,7 @@ fn cnitool(machine: &Machine, line: &str, variables: &[(&str, &str)]) -> Ran {
 #[test]
 fn cnitool_runs_the_plugin() {
     if std::env::var_os(PROGRAM).is_none() {
-        // `cargo xtask full` installs it, because that needs Go.
+        // Only the check `cni` of `cargo xtask` installs `cnitool`, because that needs Go.
         eprintln!("not run: `cargo xtask cni` sets {PROGRAM}");
         return;
     }

@@ -29,7 +29,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Returns `None` if plugins cannot run.
+    /// Installs the plugin and starts a node; `None` if plugins cannot run.
     fn new() -> Option<Machine> {
         if !nix::unistd::geteuid().is_root() {
             return skip("needs root, for containers");
@@ -70,7 +70,6 @@ impl Machine {
         format!("{REFERENCE}:{}", self.folder.file("bin"))
     }
 
-    /// Returns the node's attachments.
     fn attachments(&self) -> Vec<Value> {
         self.node().attachments()
     }
@@ -136,7 +135,7 @@ impl Pod {
         self.folder.file("net")
     }
 
-    /// Runs a plugin for the container, as a runtime does.
+    /// Runs a plugin for the container with this operation, as a runtime does.
     fn call(&self, machine: &Machine, operation: &str, config: &Value, previous: &str) -> Ran {
         let mut text = config.clone();
         text["name"] = json!("lab");

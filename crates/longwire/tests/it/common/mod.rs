@@ -101,7 +101,7 @@ pub fn read_json(file: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}: {text}"))
 }
 
-/// Returns a count of a report.
+/// Returns a JSON value as a count; panics if it is not a whole number.
 #[track_caller]
 pub fn count(value: &Value) -> u64 {
     let Some(count) = value.as_u64() else {
@@ -110,7 +110,7 @@ pub fn count(value: &Value) -> u64 {
     count
 }
 
-/// Returns a number of a report.
+/// Returns a JSON value as a number; panics if it is not one.
 #[track_caller]
 pub fn number(value: &Value) -> f64 {
     let Some(number) = value.as_f64() else {

@@ -114,7 +114,7 @@ impl RunningNode {
         self.program.kill();
     }
 
-    /// Stops the node as a supervisor does.
+    /// Stops the node with SIGTERM, as a supervisor does; it must succeed.
     #[track_caller]
     pub fn stop(self) {
         self.program.end_by(Signal::SIGTERM).well();

@@ -1,10 +1,10 @@
-//! A plugin in C.
+//! A test plugin in C that starts a thread.
 
 use longwire_testbed::support::{Folder, compile_plugin};
 
 use super::write;
 
-/// A plugin whose library starts a thread on load. Its states take the time `sleep` to create.
+/// A plugin whose library starts a thread on load. Creating a state takes `sleep` seconds.
 const THREADED: &str = r#"
 #include <pthread.h>
 #include <unistd.h>

@@ -18,13 +18,13 @@ use super::{read, records};
 /// Timeout of steps that are instant on an idle machine; only a hang exceeds it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until a condition holds.
+/// Waits until a condition holds, at most [`TIMEOUT`].
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     wait_for(what, || holds().then_some(()).ok_or(()));
 }
 
-/// Waits for a result; on failure, shows the last error.
+/// Waits at most [`TIMEOUT`] for a result; on failure, shows the last error.
 #[track_caller]
 pub fn wait_for<T, E: Debug>(what: &str, mut attempt: impl FnMut() -> Result<T, E>) -> T {
     let start = Instant::now();
@@ -78,7 +78,7 @@ pub fn json_of(line: impl AsRef<str>) -> serde_json::Value {
     longwire(line).well().json()
 }
 
-/// Result of a program.
+/// Result of a finished program.
 #[derive(Debug)]
 pub struct Ran {
     /// Command line, for messages.
@@ -109,7 +109,7 @@ impl Ran {
         }
     }
 
-    /// Asserts success.
+    /// Asserts exit code 0.
     #[track_caller]
     pub fn well(self) -> Ran {
         self.exits(0)
@@ -201,8 +201,7 @@ impl RunningProgram {
         kill(Pid::from_raw(self.id().cast_signed()), signal).expect("it runs");
     }
 
-    /// Waits until the program writes a word to stderr. Discards later output, but keeps the pipe
-    /// open.
+    /// Waits until stderr contains the text `word`. Discards later output, but keeps the pipe open.
     #[track_caller]
     pub fn ready(mut self, word: &str) -> RunningProgram {
         let stderr = self.child().stderr.take().expect("a pipe");
@@ -222,7 +221,7 @@ impl RunningProgram {
         self
     }
 
-    /// Waits for the program to end.
+    /// Waits at most [`TIMEOUT`] for the program to end; returns its result.
     #[track_caller]
     pub fn end(mut self) -> Ran {
         let start = Instant::now();
@@ -341,12 +340,12 @@ pub fn tshark(file: &str, filter: &str) -> String {
         .stdout
 }
 
-/// Starts a program in a namespace that sends until dropped.
+/// Starts a program in a namespace, with its output discarded; it is killed on drop.
 pub fn background(namespace: &NetNamespace, line: &str) -> RunningProgram {
     RunningProgram::start(namespace, &mut quiet(line))
 }
 
-/// Changes a namespace; the change must succeed.
+/// Runs a command that must succeed in a namespace; returns its stdout.
 pub fn change(namespace: &NetNamespace, line: impl AsRef<str>) -> String {
     run_in(namespace, line).well().stdout
 }

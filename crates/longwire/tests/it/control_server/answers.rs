@@ -17,7 +17,7 @@ fn body_of(method: &str, path: &str) -> Value {
     }
 }
 
-/// Returns the schema for an answer, selected by its status.
+/// Returns the schema for an answer's status and content type.
 fn schema_of<'a>(operation: &'a Value, answer: &Answer) -> &'a Value {
     let status = answer.status.to_string();
     let content = operation["responses"][&status]["content"].as_object();
@@ -34,7 +34,7 @@ fn every_route_answers_as_the_document_says() {
     let _running = stage.start(NETWORK, &format!("--control {} --view", stage.socket()));
     let document = stage.get("/v1/openapi.json");
     let mut asked = 0;
-    // In this order, a link is added and changed before it is removed.
+    // This order adds a link and changes it before removing it.
     for method in ["post", "patch", "get", "delete"] {
         for (path, methods) in document["paths"].as_object().expect("paths") {
             let Some(operation) = methods.get(method) else {

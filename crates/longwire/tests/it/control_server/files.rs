@@ -90,7 +90,8 @@ fn contents_of_files_are_not_in_responses() {
     let Some(stage) = Stage::new() else { return };
     let _running = stage.start_at_socket(NETWORK);
     let secret = stage.dir.file("secret");
-    // With and without a final newline, because the last line takes a different code path.
+    // Test files with and without a final newline, because the last line takes a different code
+    // path.
     for text in [
         SECRET.to_owned(),
         format!("{SECRET}\n{SECRET}\n"),

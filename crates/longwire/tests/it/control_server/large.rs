@@ -141,7 +141,7 @@ fn statistics_are_sent_as_events() {
 /// Server timeout for an incomplete request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
-/// Whether the server has closed a connection, even if its last data is still unread.
+/// Returns whether the server has closed a connection, even if its last data is still unread.
 fn is_closed_by_peer(stream: &UnixStream) -> bool {
     let mut polled = [PollFd::new(stream.as_fd(), PollFlags::empty())];
     poll(&mut polled, PollTimeout::ZERO).expect("a socket");

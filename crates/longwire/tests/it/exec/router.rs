@@ -33,7 +33,7 @@ fn hosts_see_a_hop_and_learn_the_mtu() {
                 1 fd77:4c57::fe 3/0 0\n2 fd77:4c57::2 1/4 0\n";
     let mtus = "10.77.0.254 3/4 1300\nroute 1300\nfd77:4c57::fe 2/0 1300\nroute 1300\n";
     for user in User::all() {
-        // Packets are decided at arrival, at dequeue, and in a network.
+        // The link decides at arrival, at dequeue, or in a network.
         for more in ["", "--queue codel", "--control ./s"] {
             let link = format!("--mtu 1300 --router hop --delay 2ms {more}");
             assert_eq!(

@@ -175,7 +175,8 @@ fn a_run_with_a_view_alone_is_found_without_its_address() {
         let line = format!(
             "env -u LONGWIRE_CONTROL $LONGWIRE ctl status {named}; ls -l $LONGWIRE_CONTROL"
         );
-        // As after `su` or in a container, where neither the variable nor a login directory exists.
+        // The variable is unset after `su` and in a container, where there is no login directory
+        // either.
         let own = "export XDG_RUNTIME_DIR=$PWD/run";
         for variable in [own, "unset XDG_RUNTIME_DIR"] {
             let line = format!(

@@ -1,4 +1,4 @@
-//! Which programs may share an interface.
+//! Locks of interfaces: programs that may share one, and programs that are refused.
 
 use longwire_io::net::NetNamespace;
 use longwire_testbed::support::Folder;

@@ -15,7 +15,7 @@ fn four_logs(dir: &Folder) -> String {
     files.join(" ")
 }
 
-/// Returns the positions of a text.
+/// Returns the SVG coordinates of all labels with this text.
 fn places(svg: &str, text: &str) -> Vec<(f64, f64)> {
     let end = format!(">{text}</text>");
     let lines = svg.lines().filter(|line| line.ends_with(&end));

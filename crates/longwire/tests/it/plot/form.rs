@@ -1,7 +1,6 @@
 //! Checks of SVGs: well-formedness and positions of content.
 
-/// Asserts that an SVG is well-formed XML, has no external references, and contains no
-/// NaN.
+/// Asserts that an SVG is well-formed XML without external references, NaN or infinity.
 pub fn check_form(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     let body = svg.split_once("?>").map_or("", |(_, body)| body);

@@ -7,7 +7,7 @@ use crate::common::program::{Ran, longwire, run, run_in};
 use crate::common::{MS, frames, write};
 use crate::replay::wire::{Wire, trace_of};
 
-/// 100 frames, 2 ms apart.
+/// Writes a trace of 100 frames, 2 ms apart; returns its path.
 fn trace(dir: &Folder) -> String {
     let file = dir.file("trace.pcap");
     write(&file, trace_of((0..100).map(|n| n * 2 * MS)));

@@ -97,7 +97,7 @@ impl Wire {
         within(&self.far, || net::link_stats(&format!("far{number}"))).rx_packets
     }
 
-    /// Waits until exactly `frames` frames have arrived.
+    /// Waits until `frames` frames have arrived at a far end; asserts that no more have.
     pub fn expect_arrived(&self, number: usize, frames: u64) {
         eventually("frames are missing", || self.arrived(number) >= frames);
         assert_eq!(self.arrived(number), frames);

@@ -25,7 +25,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts containerd without its CRI, and imports the image.
+    /// Starts containerd without its CRI plugin, and imports the image; `None` if it cannot run.
     pub fn start() -> Option<Engine> {
         let settings = |_: &Folder| "disabled_plugins = ['io.containerd.grpc.v1.cri']\n".to_owned();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -100,7 +100,6 @@ impl Engine {
         )
     }
 
-    /// Runs `ctr`.
     pub fn ctr(&self, line: impl AsRef<str>) -> Ran {
         run(self.line(line))
     }
@@ -231,7 +230,6 @@ impl Container<'_> {
         self.wait_for("STOPPED");
     }
 
-    /// Waits for a state.
     pub fn wait_for(&self, state: &str) {
         eventually(state, || self.state() == state);
     }
