@@ -47,7 +47,8 @@ match = "src=10.1.0.1,dst=10.1.0.2"
 /// Reason to refuse every file, like a run without `--control-files`.
 const REFUSED: &str = "no files";
 
-/// Parses a request, and its change of the network.
+/// Parses a request and reads its change; a refused or reverted change must leave the network as it
+/// was.
 pub fn check(data: &[u8]) {
     let Some((head, body)) = head_line(data) else {
         return;

@@ -96,7 +96,8 @@ fn unit<T: FromStr<Err = UnitError> + Display + Debug + PartialEq>(text: &str) {
     }
 }
 
-/// Formatting rounds, so this compares the formatted values.
+/// Parses a value, formats it, and parses the result. Compares formatted values, because formatting
+/// rounds.
 fn shown_again<T: FromStr<Err = UnitError> + Display>(text: &str) -> Option<T> {
     let value = accepted(text.parse::<T>())?;
     let shown = value.to_string();
@@ -118,7 +119,7 @@ fn check_link(config: LinkConfig) {
     bytes[23] = 17;
     for n in 0..32u64 {
         let arrival = Nanos::from_nanos(n * n * n * 1_000);
-        // Bounded, because a link might return verdicts forever.
+        // Limit the loop, because a link might return verdicts forever.
         for _ in 0..100_000 {
             let Some((_, verdict)) = link.poll(..=arrival, &()) else {
                 break;

@@ -101,7 +101,7 @@ fn check_trace(format: Option<Format>, mapping: &Mapping, file: &[u8]) {
     }
 }
 
-/// Intervals between look-ups, used cyclically.
+/// Intervals between look-ups in nanoseconds, used cyclically.
 const LOOKS: [u64; 8] = [0, 1, 999, 1_000_000, 7, 1 << 30, 1 << 40, 1 << 62];
 
 fn check_series(series: &Series, quantity: Quantity) {

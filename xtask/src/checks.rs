@@ -259,7 +259,7 @@ mod tests {
             ),
             (&["Cargo.lock"], &["loom", "asan"]),
             (&["ui/src/main.tsx"], &["browser"]),
-            // A path in the table ends at a slash.
+            // A path of the table matches only whole components.
             (&["ui.md", "clients.md"], &[]),
             (&[control], &["browser", "clients", "api"]),
             (&["docs/ci.md", node], &["kube"]),

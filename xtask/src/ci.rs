@@ -13,12 +13,10 @@ pub fn format(runner: &mut Runner) {
     runner.step("format", check_format);
 }
 
-/// Runs clippy on the workspace.
 pub fn clippy_workspace(runner: &mut Runner) {
     runner.step("clippy", || clippy(&["--workspace"]));
 }
 
-/// Runs clippy on the fuzz targets.
 pub fn clippy_fuzz(runner: &mut Runner) {
     runner.step("clippy: fuzz targets", || clippy(&FUZZ_MANIFEST));
 }

@@ -174,7 +174,7 @@ fn needs(program: &str, argument: &str, least: (u32, u32), packages: &str) -> Ou
     let text = output.map_or(String::new(), |output| {
         String::from_utf8_lossy(&output.stdout).into_owned()
     });
-    // Such as "v20.20.2" or "go version go1.26.8 linux/amd64".
+    // The output is "v20.20.2" or "go version go1.26.8 linux/amd64", for example.
     let mut words = text.split_whitespace();
     let version = words.find_map(|word| {
         let mut numbers = word.trim_start_matches(['g', 'o', 'v']).split('.');

@@ -62,7 +62,7 @@ pub const PODS: KubeTest = KubeTest {
     other: ("helm", "helm.sh/helm/v3/cmd/helm@v3.19.0"),
 };
 
-/// Checks the crate.
+/// Runs clippy and the tests of the crate.
 pub fn run_steps(runner: &mut Runner) {
     runner.step("kube: clippy and tests", || {
         let lint = ["clippy", "--all-targets"].into_iter().chain(MANIFEST);

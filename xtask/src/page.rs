@@ -14,7 +14,6 @@ const FOLDER: &str = "ui";
 /// Folder of the built page.
 const BUILT: &str = "crates/longwire/page";
 
-/// Builds the page.
 pub fn build(runner: &mut Runner) {
     runner.step("page: tools", || run(install()));
     runner.step("page: build", || run(npm(&["run", "build"])));

@@ -63,12 +63,10 @@ pub fn packages(runner: &mut Runner) {
     runner.step("packages: tests", || run(command("test")));
 }
 
-/// Builds packages.
 pub fn build_packages(arguments: &[&str]) -> ExitCode {
     packager("package", arguments)
 }
 
-/// Tests installed packages.
 pub fn test_packages(arguments: &[&str]) -> ExitCode {
     packager("test", arguments)
 }

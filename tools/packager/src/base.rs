@@ -15,7 +15,7 @@ use crate::tree::{Node, Tree};
 /// The C library, and programs to try a link: a shell, ping, nc and wget.
 const PACKAGES: [&str; 2] = ["libc6", "busybox-static"];
 
-/// Files of libc6 to omit: character set conversions and their tables.
+/// Parts of paths to omit: character set conversions, Debian's metadata and message catalogues.
 const LEFT_OUT: [&str; 4] = [
     "gconv",
     "usr/share/lintian",

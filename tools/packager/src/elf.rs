@@ -30,7 +30,7 @@ pub struct Elf {
 }
 
 impl Elf {
-    /// Reads a program.
+    /// Reads a 64-bit program for x86_64 or aarch64; fails for other files.
     pub fn read(bytes: &[u8]) -> Result<Elf> {
         let at = |error: object::Error| format!("not a 64-bit ELF program: {error}");
         let file = File::parse(bytes).map_err(at)?;

@@ -193,7 +193,7 @@ fn id_of_tree(line: &str) -> Option<Id> {
     Some((name.to_owned(), version.strip_prefix('v')?.to_owned()))
 }
 
-/// Returns the names and versions in cargo's package IDs.
+/// Returns crate names and versions by cargo's package ID.
 fn ids(metadata: &Value) -> BTreeMap<&str, Id> {
     let packages = list_of(&metadata["packages"]).iter().map(|package| {
         let (name, version) = (word(&package["name"]), word(&package["version"]));
@@ -253,7 +253,7 @@ mod tests {
         for name in ["longwire", "longwire-engine", "tokio", "nix", "notosans"] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }
-        // A test dependency, a macro used by the build, and another program.
+        // A test dependency, a procedural macro, another program and its dependency.
         for name in ["proptest", "serde_derive", "longwire-packager", "sha2"] {
             assert!(!names.contains(&name), "{name} is in {names:?}");
         }

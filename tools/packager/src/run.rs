@@ -19,7 +19,6 @@ impl<T, E: std::fmt::Display> At<T> for std::result::Result<T, E> {
     }
 }
 
-/// Reads a file.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).at(path)
 }

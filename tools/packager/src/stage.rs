@@ -96,8 +96,8 @@ pub fn kube_layer(program: &Program, metadata: &Metadata) -> Result<Layer> {
     })
 }
 
-/// Writes the files, with the packages' timestamp, to `target/release/stage`, where `cargo deb` and
-/// `cargo generate-rpm` read them.
+/// Writes the files, with the packages' timestamp, to `dist/stage` in the target directory, where
+/// `cargo deb` and `cargo generate-rpm` read them.
 pub fn write_stage(paths: &BuildPaths, tree: &Tree) -> Result<()> {
     let directory = paths.target.join("dist/stage");
     clear(&directory)?;

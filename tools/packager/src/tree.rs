@@ -35,7 +35,7 @@ impl Tree {
         self.insert(path, Node::File(0o644, content));
     }
 
-    /// Adds a program.
+    /// Adds an executable file.
     pub fn program(&mut self, path: &str, content: Vec<u8>) {
         self.insert(path, Node::File(0o755, content));
     }
@@ -49,7 +49,6 @@ impl Tree {
         self.nodes.insert(path.to_owned(), node);
     }
 
-    /// Returns the node at a path.
     pub fn get(&self, path: &str) -> Option<&Node> {
         self.nodes.get(path)
     }

@@ -1,4 +1,4 @@
-//! `bench control`: a network with a thousand changes per second under traffic.
+//! `control`: a network with a thousand changes per second under traffic.
 //!
 //! The bench starts `longwire run FILE --control …` between two veth ports, with one link in use
 //! and many idle ones, and `longwire generate` with a receiver and numbered probes. The link drops
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::program;
 use crate::program::{BenchProgram, Measurement, failed, joined};
 
-/// Options of `bench control`.
+/// Options of `control`.
 #[derive(Clone, Debug, Args)]
 pub struct ControlArgs {
     /// Duration of each row's measurement
@@ -280,7 +280,7 @@ fn wait(began: Instant, due: Duration, end: Duration) -> bool {
     due < end && began.elapsed() < end
 }
 
-/// The link in use.
+/// Name of the link in use.
 const LINK: &str = "link";
 
 /// Timeout of every wait; longer than any usable machine needs.

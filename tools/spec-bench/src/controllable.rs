@@ -59,7 +59,7 @@ pub struct ControllableArgs {
     pub rounds: usize,
 }
 
-/// One of the two links.
+/// Link to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BenchedLink {
     /// Without `--control`.
@@ -87,7 +87,7 @@ fn recorder(args: &ControllableArgs) -> Option<Box<dyn Recorder>> {
     args.record.then(|| Box::new(Discard) as Box<dyn Recorder>)
 }
 
-/// The link.
+/// Default link options.
 const LINK: &str = "rate=1gbit delay=20ms loss=1%";
 
 /// A row: one frame length and load.

@@ -197,7 +197,7 @@ fn median_row(rounds: &[LightRow]) -> Option<LightRow> {
     })
 }
 
-/// Results of `bench idle`.
+/// Results of `idle`.
 #[derive(Debug, Serialize)]
 pub struct IdleFindings {
     seconds: f64,

@@ -1,4 +1,4 @@
-//! `bench offline`: frames/s of `longwire simulate`, from capture to capture.
+//! `offline`: frames/s of `longwire simulate`, from capture to capture.
 //!
 //! The program runs as users run it, and its whole duration counts: start, reading, deciding and
 //! writing. Both captures are in the page cache. Each row has a baseline from the same rounds: one
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::program::{self, Measurement, cpu_of_children};
 
-/// Options of `bench offline`.
+/// Options of `offline`.
 #[derive(Clone, Debug, Args)]
 pub struct OfflineArgs {
     /// Frames in the 64-byte captures; mixed captures have as many bytes
@@ -120,7 +120,7 @@ impl Sizes {
         }
     }
 
-    /// Returns a rate of which the frames use 85 %.
+    /// Returns a link rate whose utilisation by the frames is 85 %.
     fn rate(self) -> &'static str {
         match self {
             Sizes::Shortest => "602mbit",

@@ -26,7 +26,7 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Environment variable with the program's path, if it is not next to this program.
+/// Environment variable with the program's path; default: next to this program.
 const VARIABLE: &str = "LONGWIRE";
 
 /// Returns the CPU time of all children that have ended, in seconds.
@@ -147,17 +147,17 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub struct BenchProgram {
     name: &'static str,
     child: Child,
-    /// Its whole stdout and stderr, sent once it has ended.
+    /// The program's whole stdout and stderr, sent once it has ended.
     outputs: [Receiver<String>; 2],
 }
 
 impl BenchProgram {
-    /// Starts a program, in a namespace if there is one; returns once it has written a line with
-    /// the beginning `ready` to stderr, or immediately if `ready` is empty.
+    /// Starts a program, in a namespace if there is one; returns once it has written a line that
+    /// begins with `ready` to stderr, or immediately if `ready` is empty.
     ///
     /// # Errors
-    /// If it does not start, or ends before it is ready, or is not ready within [`LIMIT`], after
-    /// which it is killed.
+    /// If the program does not start, ends before it is ready, or is not ready within [`LIMIT`],
+    /// after which it is killed.
     pub fn start(
         name: &'static str,
         namespace: Option<&NetNamespace>,
@@ -429,7 +429,7 @@ impl ExecRun {
 
 impl Drop for ExecRun {
     fn drop(&mut self) {
-        // After `stop`, this has no effect; otherwise, an error is ending the bench.
+        // Has no effect after `stop`; without `stop`, an error ended the bench.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
@@ -450,7 +450,7 @@ pub fn run_time_of(process: u32) -> Result<f64, Error> {
     Ok(nanos / 1e9)
 }
 
-/// Returns the process ID stored in a file.
+/// Waits until a file contains a process ID; returns the ID.
 fn process_of(file: &FilePath, program: &mut Child) -> Result<u32, Error> {
     let start = Instant::now();
     while start.elapsed() < TIMEOUT {

@@ -1,4 +1,4 @@
-//! `bench replay-speed`: speed of reading a trace and replaying it to a sink that discards frames.
+//! `replay-speed`: speed of reading a trace and replaying it to a sink that discards frames.
 //!
 //! The bench first writes a trace of ten million packets, so that most of it is in the page cache,
 //! but not in the CPU's caches. The stages of a real replay then send the trace at full speed, to a
@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::program::{Measurement, failed, start, stop};
 
-/// Options of `bench replay-speed`.
+/// Options of `replay-speed`.
 #[derive(Clone, Debug, Args)]
 pub struct ReplaySpeedArgs {
     /// Frame lengths in bytes
@@ -139,7 +139,8 @@ impl SpeedTrace {
         let trace = SpeedTrace {
             path: dir.join(name),
             size,
-            // The same number of bytes for each length, but at most twice as many packets.
+            // Traces of frames from 128 bytes on have equal sizes in bytes; a trace of shorter
+            // frames has `packets` frames.
             packets: (packets * 128 / u64::from(size).max(128)).max(1),
         };
         let mut writer = CaptureWriter::create(&trace.path.to_string_lossy())?;
@@ -153,7 +154,7 @@ impl SpeedTrace {
         Ok(trace)
     }
 
-    /// Replays the trace once, with as many rounds as a run needs.
+    /// Replays the trace once, with the number of rounds that a run needs.
     fn replay(&self, sink: SinkKind, altered: Alteration) -> Result<ReplaySpeedRow, Error> {
         let rounds = match self.packets {
             // A quick run only has to show that the bench works.

@@ -1,4 +1,4 @@
-//! `bench send`: frames/s into a veth pair, sent by bare sockets and by Longwire's ports.
+//! `send`: frames/s into a veth pair, sent by bare sockets and by Longwire's ports.
 //!
 //! Rounds interleave all senders, because the machine is shared. Only frames counted by the peer
 //! count as sent.
@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::program::{Measurement, cpu_of_thread, failed};
 
-/// Options of `bench send`.
+/// Options of `send`.
 #[derive(Clone, Debug, Args)]
 pub struct SendArgs {
     /// Frame lengths in bytes

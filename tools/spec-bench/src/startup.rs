@@ -1,4 +1,4 @@
-//! `bench startup`: time from a file with many links to a running network.
+//! `startup`: time from a file with many links to a running network.
 //!
 //! The file is read, checked and started like `longwire run FILE`, with two `null` ports. Three
 //! forms describe the same links: one `[[link]]` per link, a single `[[link]]` with a count, and a
@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::program::{Measurement, checked, start};
 
-/// Options of `bench startup`.
+/// Options of `startup`.
 #[derive(Clone, Debug, Args)]
 pub struct StartupArgs {
     /// Number of links
@@ -53,7 +53,7 @@ pub struct StartupRow {
     total_ms: f64,
 }
 
-/// Returns the text of a file with this number of links, and that of its CSV file.
+/// Function that returns the text of a file with this number of links, and that of its CSV file.
 type FileForm = fn(u32) -> [String; 2];
 
 /// Forms of the links in a file: each written out as a `[[link]]` table, a single table with

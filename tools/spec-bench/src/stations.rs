@@ -17,13 +17,13 @@ use longwire_testbed::support;
 use longwire_topology::Topology;
 use longwire_traffic::sockets::{Host, Path};
 
-/// A station's only device.
+/// Name of a station's only device.
 const DEVICE: &str = support::Stations::DEVICE;
 
 /// Prefix length of a lane's network.
 const PREFIX_LEN: u8 = 24;
 
-/// Stations that only a network connects.
+/// Stations that are connected only by a network.
 #[derive(Debug)]
 pub(super) struct Stations(support::Stations);
 

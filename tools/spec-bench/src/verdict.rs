@@ -1,4 +1,4 @@
-//! `bench verdict`: how often short runs fail a requirement.
+//! `verdict`: how often short runs fail a requirement.
 //!
 //! Without a fault, each failure is a false alarm. With a fault, each run that meets the
 //! requirement is a miss. A run is a `longwire exec` as started by users, with datagrams over a
@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::program;
 use crate::program::Measurement;
 
-/// Options of `bench verdict`.
+/// Options of `verdict`.
 #[derive(Clone, Debug, Args)]
 pub struct VerdictArgs {
     /// Number of runs
@@ -168,7 +168,7 @@ fn one_run(args: &VerdictArgs, report: &Path, findings: &mut VerdictFindings) ->
     Ok(())
 }
 
-/// Stops the emulator for a while, in the middle of the traffic.
+/// Stops the emulator for [`STOPPED`] once the file `midway` exists.
 fn stop_midway(child: &mut Child, midway: &Path) -> Result<(), Error> {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
     while !midway.exists() && child.try_wait()?.is_none() {
@@ -249,7 +249,7 @@ pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
         }
         std::thread::sleep(due.saturating_sub(start.elapsed()));
         match socket.send_to(&datagram, address) {
-            // The port is closed, as an ICMP message reports.
+            // Ignore a refused connection: an ICMP message reports the closed port.
             Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                 return Err(error.into());
             }
@@ -259,14 +259,14 @@ pub(super) fn send(args: &VerdictArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that work without pause; stopped on drop.
+/// Threads that repeat their work until they are stopped on drop.
 struct BusyThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl BusyThreads {
-    /// Starts threads that each call `prepare` once, and then `work` again and again.
+    /// Starts threads that each call `prepare` once, and then `work` repeatedly.
     fn start(threads: usize, prepare: fn(), work: fn()) -> BusyThreads {
         let stop = Arc::new(AtomicBool::new(false));
         let busy = || {
@@ -298,7 +298,7 @@ fn take_first_core() {
     host::realtime();
 }
 
-/// Keeps the calling thread busy for half of a short time.
+/// Occupies the core for 20 ms, then sleeps for 20 ms.
 fn half_busy() {
     const BUSY: Duration = Duration::from_millis(20);
     let start = Instant::now();

@@ -52,8 +52,8 @@ struct Rights {
     works: bool,
 }
 
-/// `--seccomp` selects the engines' default seccomp profile. The error message names the flags of
-/// the last entry.
+/// Privileges to test. `--seccomp` selects the engines' default seccomp profile. The error message
+/// names the flags of the last entry.
 const RIGHTS: [Rights; 4] = [
     Rights {
         what: "root",
@@ -134,7 +134,7 @@ fn round_trip_ms(text: &str) -> Option<f64> {
     times.next()?.1.split(' ').next()?.parse().ok()
 }
 
-/// The daemon of an engine, ended on drop.
+/// A daemon of an engine, ended on drop.
 pub struct Daemon {
     process: Child,
     /// Sockets to remove when the daemon has ended.
@@ -283,7 +283,8 @@ impl Bundle {
     pub fn run_as_user(&self, spec: &str) -> Result<Finished> {
         let mut spec: Value = serde_json::from_str(spec).at("configuration")?;
         spec["process"]["user"] = json!({ "uid": USER, "gid": USER });
-        // As in container engines, an ordinary user gets capabilities only from the program file.
+        // Like container engines, grant no capabilities: an ordinary user gets them only from the
+        // program file.
         for set in ["effective", "permitted", "inheritable", "ambient"] {
             spec["process"]["capabilities"][set] = json!([]);
         }

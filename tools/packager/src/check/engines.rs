@@ -69,7 +69,8 @@ pub fn docker(context: &Context, image: &Path) -> Result<()> {
 }
 
 /// Loads the image and runs it with `run_flags`, as root and as another user, each with and without
-/// the capability that the error message names. `allows`: whether it works without.
+/// the capability that the error message names. `allows` is whether `exec` works without the
+/// capability.
 fn use_engine(
     name: &str,
     engine: &dyn Fn() -> Command,

@@ -96,11 +96,11 @@ const PORT: u16 = 9_000;
 /// First address of the pairs' networks; each pair uses the next network.
 const NETWORKS: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
 const PREFIX_LEN: u8 = 30;
-/// Longer than the transit time of a datagram sent before a link was attached.
+/// Time after attaching in which datagrams sent earlier arrive.
 const SILENCE: Duration = Duration::from_millis(20);
 /// Interval between a pair's datagrams.
 const INTERVAL: Duration = Duration::from_micros(100);
-/// Time without datagrams after which an interface counts as broken.
+/// Maximum time until a datagram has passed every pair.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sockets at both ends of a pair.

@@ -64,7 +64,7 @@ const DELAYS: [Duration; 3] = [
     Duration::from_millis(101),
 ];
 
-/// The bars in docs/attach.md.
+/// Bars from docs/attach.md; names end with the unit.
 const BASE_RTT_US: f64 = 40.0;
 const RTT_ERROR_US: f64 = 50.0;
 const TCP_SHARE: f64 = 0.5;
@@ -214,7 +214,7 @@ impl AttachRow {
         row.above_bare(bare)
     }
 
-    /// Replaces the value by its difference from the bare pair.
+    /// Replaces the value with its difference from the bare pair.
     fn above_bare(self, bare: f64) -> AttachRow {
         let found = self.attached - bare;
         AttachRow {

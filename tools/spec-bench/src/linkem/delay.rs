@@ -1,6 +1,6 @@
 //! RTTs of several frame lengths over links with several delays.
 //!
-//! As with ping, one datagram at a time makes a round trip on each link; links with different
+//! One datagram at a time makes a round trip on each link, as with ping; links with different
 //! delays are measured concurrently. The base is the median RTT of the same frame length over a
 //! link without delay in the same network. Errors are RTT errors, twice the one-way errors.
 
@@ -73,7 +73,7 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// Measures consecutive round trips for some time.
+/// Measures consecutive round trips for about `time`: at least 20, at most [`TRIPS_MAX`].
 fn trips(
     stations: &Stations,
     lane: Lane,

@@ -1,4 +1,4 @@
-//! `bench linkem`: repeats the measurements of Joglekar's thesis (LinkEM, 2004).
+//! `linkem`: repeats the measurements of Joglekar's thesis (LinkEM, 2004).
 //!
 //! Four stations in separate network namespaces each have a veth pair to a network with four ports.
 //! The links between the stations, all in one network, match exact pairs of addresses: links with
@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::program::{Measurement, lost_at, stop};
 use crate::stations::{Lane, Stations};
 
-/// Options of `bench linkem`.
+/// Options of `linkem`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkemArgs {
     /// Rates of the links in the bandwidth table

@@ -85,7 +85,7 @@ fn frame(link: usize) -> Vec<u8> {
     frame
 }
 
-/// Sends frames from all stations.
+/// Sender of frames from all stations.
 struct StationSender<'a> {
     stations: &'a Stations,
     ports: Vec<Port>,

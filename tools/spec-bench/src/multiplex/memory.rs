@@ -36,7 +36,7 @@ const DELAY: Nanos = Nanos::from_millis(10);
 /// use.
 const PER_FRAME: u64 = 4_096;
 
-/// Maximum number of frames on a link's delay line.
+/// Number of frames on a link's delay line for which memory is reserved.
 const ON_THE_WAY: u64 = 44;
 
 /// Interval over which the senders start.
@@ -175,7 +175,7 @@ pub(super) fn time_of(frames: u64, len: u32, rate: BitRate) -> Nanos {
     Nanos::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Returns the memory for the maximum number of frames on `links` links.
+/// Returns the memory for full queues and [`ON_THE_WAY`] further frames on each of `links` links.
 pub(super) fn memory(links: u32) -> Bytes {
     Bytes((256 << 20) + u64::from(links) * (QUEUE + ON_THE_WAY) * PER_FRAME)
 }

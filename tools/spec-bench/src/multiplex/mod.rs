@@ -1,4 +1,4 @@
-//! `bench multiplex`: the number of concurrent links that keep their rate.
+//! `multiplex`: the number of concurrent links that keep their rate.
 //!
 //! A link keeps its rate if its throughput is within 1 % of the rate (2 % through veth pairs) over
 //! a window of several seconds. Every link has a sender that never lets it idle: TCP-like senders
@@ -46,7 +46,7 @@ const LEAST: u64 = 120_000_000;
 const ALLOWED: f64 = 0.01;
 const ALLOWED_VETH: f64 = 0.02;
 
-/// Options of `bench multiplex`.
+/// Options of `multiplex`.
 #[derive(Clone, Debug, Args)]
 pub struct MultiplexArgs {
     /// The links' rates [default: 128kbit,512kbit,1mbit,10mbit; with --veth 64kbit]

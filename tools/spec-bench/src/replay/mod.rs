@@ -1,4 +1,4 @@
-//! `bench replay`: timing errors of replays at a receiver, and their CPU time.
+//! `replay`: timing errors of replays at a receiver, and their CPU time.
 //!
 //! A separate program (`longwire replay`, or tcpreplay if installed) sends a trace from one network
 //! namespace into a veth pair; in another namespace, `longwire receive` compares arrivals by their
@@ -23,7 +23,7 @@ use crate::replay::senders::{ReplayResult, ReplaySender};
 use crate::replay::stress::{Stress, StressKind};
 use crate::replay::traces::{Trace, Workload};
 
-/// Options of `bench replay`.
+/// Options of `replay`.
 #[derive(Clone, Debug, Args)]
 pub struct ReplayArgs {
     /// Traces to replay
@@ -89,7 +89,7 @@ struct ReplayRow {
     unseen: u64,
     /// Pauses of the machine.
     pauses: Value,
-    /// Time for which pauses were observed.
+    /// Time in seconds in which pauses would have been detected.
     watched_s: f64,
     /// Steal time in seconds.
     stolen_s: f64,

@@ -70,7 +70,7 @@ impl ReplaySender {
         !self.words().contains("tcpreplay")
     }
 
-    /// Returns the program, before the other arguments, or the options of `longwire replay`.
+    /// Returns the command of tcpreplay, or the options of `longwire replay`.
     fn words(self) -> &'static str {
         match self {
             ReplaySender::Longwire => "",
@@ -136,7 +136,7 @@ impl ReplaySender {
 /// Interface name in both namespaces of the testbed.
 const INTERFACE: &str = "eth0";
 
-/// Time limit for a receiver that is not stopped. Longer than any trace takes, even with a slow
+/// Time limit of a receiver that no program stops; longer than any trace takes, even with a slow
 /// sender.
 const RECEIVER_LIFE: &str = "20min";
 

@@ -98,7 +98,7 @@ type Ready = std::sync::mpsc::Sender<()>;
 fn read_and_write(path: &PathBuf, stop: &AtomicBool, ready: &Ready) -> io::Result<()> {
     let mut bytes = vec![7; FILE_LEN];
     File::create(path)?.write_all(&bytes)?;
-    // Fails only if `start` has already returned; no thread waits for this one then.
+    // Fails only if `start` has already returned, which then no longer waits for this thread.
     let _ = ready.send(());
     while !stop.load(Ordering::Relaxed) {
         let mut file = File::options().read(true).write(true).open(path)?;
