@@ -16,7 +16,7 @@ export default defineConfig({
     viewport: { width: 1280, height: 800 },
     launchOptions: {
       executablePath,
-      // The browser's sandbox does not work as root, as in CI.
+      // The browser's sandbox does not work as root, the user in CI.
       args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
     },
   },

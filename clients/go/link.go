@@ -161,7 +161,7 @@ func (l *Link) start(ctx context.Context, words []string) error {
 	return l.awaitProcesses(ctx, hello)
 }
 
-// missing returns why the program cannot be started.
+// missing returns the error for a program that cannot be started.
 func missing(name string, err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, exec.ErrNotFound):

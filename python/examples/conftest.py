@@ -1,4 +1,4 @@
-"""Helpers of the examples."""
+"""Helpers for the examples."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import longwire
 
 
 def until_listens(link: longwire.LiveLink, port: int) -> None:
-    """Waits until a server in far listens on a TCP port."""
+    """Waits up to 30 s until a server in far listens on a TCP port."""
     code = (
         "import socket, sys, time\n"
         "end = time.monotonic() + 30\n"
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def printed(link: longwire.LiveLink, *words: str, **options: Any) -> str:
-    """Runs a Python program in near, and returns its output."""
+    """Runs Python with arguments in near, and returns its output."""
     found: "subprocess.CompletedProcess[str]" = link.near.run(
         [sys.executable, *words], check=True, stdout=subprocess.PIPE, text=True, timeout=120, **options
     )

@@ -1,6 +1,4 @@
-"""Chromium with Playwright: a page's WebSockets and WebRTC cross the link. The throttling of the
-browser's developer tools affects neither.
-"""
+"""Chromium with Playwright: the link delays a page's WebSocket and WebRTC messages."""
 
 import os
 import shutil

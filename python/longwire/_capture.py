@@ -74,14 +74,13 @@ class Reader:
     def __init__(self, opened: socket.socket, writer: Writer, snap: int) -> None:
         self._socket = opened
         self._writer = writer
-        # Room to insert a VLAN tag.
         self._buffer = bytearray(snap)
         self._control_bytes = socket.CMSG_SPACE(16) + socket.CMSG_SPACE(_AUXILIARY.size)
         self.frames = 0
 
     def read(self, frames_max: int, until_ns: float = float("inf")) -> bool:
-        """Reads up to ``frames_max`` frames; returns whether more that arrived before ``until_ns``
-        may follow.
+        """Reads up to ``frames_max`` frames. Returns whether there may be more that arrived by
+        ``until_ns``.
         """
         for _ in range(frames_max):
             try:
@@ -145,7 +144,7 @@ def capture(reader: Reader, opened: socket.socket, ends: list[int], file: Binary
 
 
 def answer(control: socket.socket, result: dict[str, int]) -> None:
-    """Sends the result."""
+    """Sends the result as JSON, and reads the pending request."""
     control.send(json.dumps(result).encode())
     # An unread request would reset the connection, and lose the response.
     control.recv(64)

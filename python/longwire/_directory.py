@@ -1,4 +1,4 @@
-"""Private directories of links. A killed process leaves its directory behind; a later link
+"""Private directories of runs. A killed process leaves its directory behind; a later run
 removes it.
 """
 

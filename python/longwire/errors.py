@@ -11,7 +11,7 @@ _INVALID = re.compile(r"invalid value '.*?' for '--(?P<field>[\w-]+).*?': (?P<re
 """The program's message for an invalid value."""
 
 _OPTION = re.compile(r"--(?P<field>[\w-]+): (?P<reason>.*)", re.DOTALL)
-"""The program's message for conflicting options."""
+"""The program's message for an option that is refused for another reason."""
 
 _UNKNOWN = re.compile(
     r"unexpected argument '--(?P<field>[\w-]+)\S*' found(?:.*?argument exists: '--(?P<near>[\w-]+))?",

@@ -56,7 +56,7 @@ class Figure:
 
 
 def _safe(svg: str) -> str:
-    """Returns an SVG without prologue, restricted to shapes and text."""
+    """Returns an SVG without its XML declaration, restricted to shapes and text."""
     root = ElementTree.fromstring(svg)
     _keep_shapes(root)
     root.set("style", "max-width: 100%; height: auto")

@@ -25,7 +25,7 @@ Addresses = Tuple[Optional[str], Optional[str]]
 
 
 class Node:
-    """A network at one end of a link, or at a port of a network.
+    """A network at one end of a link, or at a port of a topology.
 
     It has the device ``eth0`` and a loopback device. Processes in it resolve the other networks
     by name: ``near`` and ``far``, or the names of ports.
@@ -191,6 +191,8 @@ class Node:
     def resolve(self, host: str, family: int = sockets.AF_INET) -> str:
         """Returns the address of a network by name, such as ``far``; other names are returned
         unchanged.
+
+        :raises LongwireError: if the network has no address of this family.
         """
         return self._address_of(host, family) if host in self._addresses else host
 

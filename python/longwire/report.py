@@ -189,7 +189,7 @@ class _Clause:
         """Splits a name that starts with a port or link: ``link.up.drops``."""
         names = [row["name"] for row in rows if self.name.startswith(f"{row['name']}.")]
         if names:
-            # With a port `a` and a link `a.up`, the longer name wins.
+            # For a port `a` and a direction `a.up`, the longer name wins.
             name = max(names, key=len)
             return name, self.name[len(name) + 1 :]
         # As on the command line, `up.` and `down.` denote directions of the link.
@@ -226,7 +226,7 @@ class _Clause:
 
 
 def _frames(row: _Row) -> int:
-    """Returns the base of shares."""
+    """Returns the number of frames to which percentages refer."""
     artifacts = row.get("artifacts", {})
     lost: int = artifacts.get("ring_full", 0) + artifacts.get("too_long", 0)
     most: int = max(row["packets_in"], row["packets_out"])
@@ -234,7 +234,7 @@ def _frames(row: _Row) -> int:
 
 
 def _measure(row: _Row, name: str) -> float | None:
-    """Returns a measure in nanoseconds or as a count; None if it is missing."""
+    """Returns a lateness in nanoseconds, or a count; None if it is missing."""
     family, _, part = name.partition(".")
     if family in ("lateness", "lateness-own"):
         found = row.get(f"{family.replace('-', '_')}_us", {}).get(part)

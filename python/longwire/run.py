@@ -40,7 +40,7 @@ _START_SECONDS = 30.0
 """Start timeout in seconds; generous for busy machines."""
 
 _END_SECONDS = 20.0
-"""End timeout in seconds; the program waits half a second after SIGTERM."""
+"""End timeout in seconds; the program waits up to 2 s between SIGTERM and SIGKILL."""
 
 _UNMET = 3
 """Exit code of the program for an unmet requirement."""
@@ -53,7 +53,7 @@ _Self = TypeVar("_Self", bound="Run")
 
 
 def command_words(options: Mapping[str, Value]) -> list[str]:
-    """Converts options to command-line words."""
+    """Converts options to command-line words; omits those that are None or False."""
     words: list[str] = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -216,7 +216,7 @@ class Run:
         raise NotImplementedError
 
     def _started(self) -> None:
-        """Completes the object once the program runs."""
+        """Completes the object once the program runs; subclasses override it."""
 
     def _links(self) -> Iterator[dict[str, Any]]:
         """Yields all links, page by page."""
@@ -272,8 +272,8 @@ class Run:
     def _command(
         self, words: list[str], file: list[str], channels: Mapping[str, int], parent: int
     ) -> list[str]:
-        """Returns the command line of the program. ``channels`` are descriptors for the agents,
-        and ``parent`` is one of this process.
+        """Returns the command line of the program. ``channels`` are the agents' sockets by
+        network, and ``parent`` is a pidfd of this process.
         """
         (_near, first), *others = (
             (name, [sys.executable, "-I", "-S", str(_AGENT), str(channel), str(parent), name])

@@ -1,4 +1,4 @@
-"""Helpers of the tests."""
+"""Helpers for the tests."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def namespaces() -> "set[str]":
 
 
 def until(holds, seconds: float = 15.0) -> bool:  # type: ignore
-    """Waits until a condition holds."""
+    """Waits until a condition holds. Returns False if it does not within ``seconds``."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
@@ -60,7 +60,7 @@ def can_make_links() -> Iterator[None]:
 
 
 def python(code: str, **options: object) -> "subprocess.Popen[str]":
-    """Starts a Python program with piped output."""
+    """Starts a Python program, with its standard output as a pipe."""
     import sys
 
     return subprocess.Popen(

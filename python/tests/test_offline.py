@@ -46,7 +46,7 @@ def write_capture(path: Path, times: "list[int]", lengths: "list[int]") -> None:
 
 
 def decisions(results: longwire.Results) -> "list[tuple[int, str, int, int]]":
-    """Returns the rows sorted by frame and release."""
+    """Returns the rows as sorted tuples, with verdicts by name."""
     columns = [read(column) for column in results.columns().values()]
     rows = zip(*columns)
     return sorted((f, longwire.VERDICTS[v], d, r) for f, v, d, r in rows)

@@ -50,7 +50,7 @@ func (l *LiveLink) Off() {
 	l.check(l.Link.Off(l.t.Context()))
 }
 
-// On ends Off.
+// On ends Off and Pause.
 func (l *LiveLink) On() {
 	l.t.Helper()
 	l.check(l.Link.On(l.t.Context()))

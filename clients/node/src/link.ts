@@ -83,7 +83,7 @@ export async function link(options: LinkOptions = {}): Promise<Link> {
   }
 }
 
-/** Returns why the program cannot be started. */
+/** Returns the message for a program that cannot be started. */
 function missing(error: unknown): string {
   const named = process.env.LONGWIRE;
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") {

@@ -212,7 +212,6 @@ fn build(address: &Address, parts: &RequestParts<'_>) -> Result<Request<Full<Byt
     request.body(Full::new(text)).map_err(invalid)
 }
 
-/// Parses JSON.
 pub(super) fn parse(text: &[u8], address: &Address) -> Result<Value, ClientError> {
     serde_json::from_slice(text)
         .map_err(|error| ClientError::protocol(address, format!("invalid JSON: {error}")))

@@ -69,7 +69,7 @@ pub(crate) struct ResultInterface {
 }
 
 impl<'a> NetworkConfig<'a> {
-    /// Parses a configuration; checks only version and name.
+    /// Parses a configuration; decodes only the version and the name.
     pub fn read(text: &'a [u8]) -> Result<NetworkConfig<'a>, CniError> {
         let fields: BTreeMap<String, &'a RawValue> =
             serde_json::from_slice(text).map_err(|error| {
@@ -135,8 +135,8 @@ impl<'a> NetworkConfig<'a> {
         Ok(self.field("required")?.unwrap_or(true))
     }
 
-    /// Returns the attachments still in use (GC). A missing list counts as empty, as in the CNI
-    /// project's plugins.
+    /// Returns the attachments still in use (GC). Like the CNI project's plugins, treats a missing
+    /// list as empty.
     pub fn valid_attachments(&self) -> Result<Vec<ValidAttachment>, CniError> {
         // The first edition of version 1.1 used the second name.
         for name in ["cni.dev/valid-attachments", "cni.dev/attachments"] {

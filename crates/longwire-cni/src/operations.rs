@@ -14,7 +14,7 @@ use crate::parameters::{Operation, Parameters};
 
 /// Time limit of a request; the node takes less than 50 ms to attach a link.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// Time limit of a request whose result the caller ignores.
+/// Time limit of the requests for DEL, whose result is ignored, and for STATUS.
 const TIME_LIMIT_SHORT: Duration = Duration::from_secs(3);
 
 /// A call: parameters, configuration and log lines.

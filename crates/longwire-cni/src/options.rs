@@ -89,7 +89,7 @@ impl LinkOptions {
         request
     }
 
-    /// Parses a field.
+    /// Parses `text` into a field. The error continues a sentence about the field.
     fn set(&mut self, field: &str, text: &str) -> Result<(), String> {
         match field {
             "link" => self.link = table(text)?,

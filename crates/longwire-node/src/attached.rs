@@ -110,9 +110,9 @@ impl AttachedLinks {
         });
     }
 
-    /// If the namespace is gone, and with it the interfaces of all links, removes the lost ports
-    /// from the report. Waits up to one second for the namespace to disappear. Returns whether any
-    /// ports were removed.
+    /// Clears the port losses in the report if all interfaces are gone, as when their namespace was
+    /// removed. Waits up to one second for the interfaces to disappear. Returns whether losses were
+    /// cleared.
     pub fn forgive_lost_ports(&self, run: &mut RunReport) -> bool {
         if run.ports.iter().all(|port| port.lost.is_none()) {
             return false;
@@ -135,7 +135,7 @@ impl AttachedLinks {
     }
 }
 
-/// Waits at most 2 s until no frame is in flight, and notes losses at interfaces.
+/// Waits until no frame is in flight, at most 2 s. Calls `note_losses` after each poll.
 pub fn drain(running: &RunningNetwork, note_losses: impl Fn()) {
     let since = Instant::now();
     loop {
@@ -148,7 +148,7 @@ pub fn drain(running: &RunningNetwork, note_losses: impl Fn()) {
     }
 }
 
-/// Number of links in a node above which rings start small.
+/// Maximum number of links sharing memory for which runs use huge pages.
 const FEW: usize = 16;
 
 /// Links at the interfaces of a target. Restores the interfaces on drop.
@@ -228,7 +228,8 @@ impl AttachedLink {
         })
     }
 
-    /// Removes links whose interface is gone. Returns the reason once no link is left.
+    /// Removes links whose interface is gone. Returns the reason once no link is left, the run has
+    /// ended or a port is lost.
     pub fn drop_lost(&mut self) -> Option<String> {
         self.controller.tidy();
         self.attached.drop_lost();

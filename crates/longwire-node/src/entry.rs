@@ -23,7 +23,7 @@ const WAIT_DIVISOR: u32 = 20;
 /// An attachment.
 pub(crate) struct Entry {
     pub name: String,
-    /// Serialises creation, changes and removal.
+    /// Serializes creation, changes and removal.
     turn: Mutex<()>,
     /// Never held during I/O.
     state: Mutex<EntryState>,
@@ -68,12 +68,12 @@ impl Entry {
         }
     }
 
-    /// Waits for the right to create, change or remove the attachment.
+    /// Waits until no other thread creates, changes or removes the attachment.
     pub fn take_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the right to create, change or remove the attachment, unless another thread has it.
+    /// Like [`Entry::take_turn`], but returns `None` instead of waiting.
     pub fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         match self.turn.try_lock() {
             Ok(turn) => Some(turn),
@@ -88,7 +88,6 @@ impl Entry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the view of the attachment.
     pub fn view(&self) -> AttachmentView {
         let state = self.state();
         let (link, request) = (state.link.as_ref(), &state.request);

@@ -60,7 +60,7 @@ pub(crate) fn check_request(name: &str) -> Result<(), NodeRefusal> {
     })
 }
 
-/// Replaces invalid characters.
+/// Removes leading dots, replaces invalid characters by `-`, and truncates to [`NAME_MAX`].
 fn tidy(name: &str) -> String {
     let name = name.trim_start_matches('.');
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');

@@ -110,7 +110,7 @@ struct NodeShared {
     config: NodeConfig,
     store: Store,
     entries: Mutex<BTreeMap<String, Arc<Entry>>>,
-    /// Number of stored attachments still to be restored.
+    /// Number of stored attachments while they are being restored; 0 afterwards.
     restoring: AtomicUsize,
 }
 
@@ -452,7 +452,6 @@ impl NodeShared {
         Some(detached)
     }
 
-    /// Creates a stored attachment.
     fn restore(&self, stored: StoredAttachment) {
         let request = match AttachmentRequest::read(&stored.spec) {
             Ok(request) => request,
@@ -479,8 +478,7 @@ impl NodeShared {
         }
     }
 
-    /// Returns the number of links that share ring memory: twice the number of attachments,
-    /// including those not restored yet.
+    /// Returns the number of links that share ring memory: two per attachment, present or stored.
     fn sharing(&self) -> usize {
         let entries = self.entries().len();
         2 * entries.max(self.restoring.load(Ordering::Relaxed))
@@ -601,7 +599,7 @@ impl NodeShared {
         })
     }
 
-    /// Stores an attachment.
+    /// Stores an attachment; reports a failure as a notice.
     fn keep(&self, entry: &Entry) {
         let request = entry.state().request.clone();
         if let Err(error) = self.store(entry, &request) {

@@ -171,7 +171,7 @@ fn target(spec: &TargetSpec) -> Result<Target, String> {
     })
 }
 
-/// Returns the process in `/proc/PID/ns/net`.
+/// Returns the PID in a path of the form `/proc/PID/ns/net`.
 fn process_of(path: &Path) -> Option<u32> {
     let below = path.strip_prefix("/proc").ok()?.to_str()?;
     below.strip_suffix("/ns/net")?.parse().ok()

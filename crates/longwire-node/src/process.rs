@@ -28,8 +28,8 @@ pub fn raise_open_files() {
 /// Environment variable with the PID of the parent.
 pub const PARENT_VARIABLE: &str = "LONGWIRE_PARENT";
 
-/// Returns the files that a topology may name. If a node started this process, a client sent the
-/// topology and receives the run's messages.
+/// Returns the files that a topology may name. If a node started this process, the topology comes
+/// from a client, to which the run's messages are returned.
 pub fn file_access() -> FileAccess {
     match std::env::var_os(PARENT_VARIABLE) {
         Some(_) => FileAccess::Absolute,
@@ -38,7 +38,7 @@ pub fn file_access() -> FileAccess {
 }
 
 /// If the parent requests it, asks the kernel to kill this process when the parent ends. Returns
-/// whether the parent has already ended.
+/// `true` if the parent has already ended or the kernel refuses.
 pub fn follow_parent() -> bool {
     let Ok(parent) = std::env::var(PARENT_VARIABLE) else {
         return false;

@@ -199,10 +199,10 @@ pub fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Reads the file of an attachment.
+/// Reads and parses a JSON file.
 ///
 /// # Errors
-/// See [`state_file::read`]. Also if the contents are invalid.
+/// See [`state_file::read`]; also if the contents are invalid.
 pub fn read_file<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&state_file::read(path)?)?)
 }
@@ -215,7 +215,7 @@ pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a file in the directory.
+/// Reads an attachment, whose name must match the file name.
 fn read(path: &Path) -> io::Result<StoredAttachment> {
     let stored: StoredAttachment = read_file(path)?;
     if path.file_name() != Some(OsStr::new(&format!("{}.json", stored.name))) {

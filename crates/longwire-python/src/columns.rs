@@ -86,7 +86,7 @@ impl Column {
         interface.set_item("version", 3)?;
         interface.set_item("shape", (self.array.len(),))?;
         interface.set_item("typestr", kind)?;
-        // Read-only, because columns may share the buffer.
+        // Read-only, because arrays exported through Arrow share the buffer.
         interface.set_item("data", (at, true))?;
         Ok(interface)
     }

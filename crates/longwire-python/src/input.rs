@@ -74,7 +74,7 @@ fn from_stream(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let at = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
     let stream = at.cast::<ArrayStream>();
     let failed = |code| PyValueError::new_err(format!("the Arrow stream failed with error {code}"));
-    // SAFETY: a capsule with this name contains this structure, and owns it until the end of this
+    // SAFETY: a capsule with this name contains this structure, and lives until the end of this
     // function.
     let (get_schema, get_next) = unsafe { (stream.as_ref().get_schema, stream.as_ref().get_next) };
     let (Some(get_schema), Some(get_next)) = (get_schema, get_next) else {
@@ -170,7 +170,7 @@ fn from_numpy(value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         "<i4" => collect(numbers.of::<i32>(), &mut found)?,
         "<u2" => collect(numbers.of::<u16>(), &mut found)?,
         "<i2" => collect(numbers.of::<i16>(), &mut found)?,
-        // Times of numpy, in nanoseconds.
+        // Times and durations of numpy, in nanoseconds.
         "<M8[ns]" | "<m8[ns]" => collect(numbers.of::<i64>(), &mut found)?,
         _ => {
             return Err(PyTypeError::new_err(format!(

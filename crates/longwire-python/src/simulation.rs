@@ -13,7 +13,7 @@ pub fn verdict_names() -> Vec<&'static str> {
 /// Number of frames between signal checks.
 const BATCH: usize = 1 << 16;
 
-/// Arrivals of frames.
+/// Arrival times in nanoseconds and lengths in bytes.
 pub struct Arrivals {
     times: Vec<u64>,
     lengths: Vec<u64>,
@@ -24,7 +24,8 @@ impl Arrivals {
     /// frame, or one for all frames.
     ///
     /// # Errors
-    /// If the numbers of lengths and times differ, times decrease, or a length is outside 1..2^32.
+    /// If there are neither one length per time nor a single length, if times decrease, or if a
+    /// length is outside 1..2^32.
     pub fn new(times: Vec<u64>, lengths: Vec<u64>) -> Result<Arrivals, String> {
         if lengths.len() != times.len() && lengths.len() != 1 {
             return Err(format!(
@@ -55,12 +56,12 @@ impl Arrivals {
     }
 }
 
-/// Results: first one per frame, then the additional deliveries of duplicated frames.
+/// Results: first one per frame, then one for each delivered copy of a duplicated frame.
 #[derive(Default)]
 pub struct Results {
     /// Numbers of the frames.
     pub frames: Vec<u64>,
-    /// Codes of [`verdict_names`].
+    /// Codes: indices into [`verdict_names`].
     pub verdicts: Vec<u8>,
     /// Departure times in nanoseconds. Like `releases`, 0 for dropped frames.
     pub departures: Vec<u64>,
@@ -104,7 +105,7 @@ impl LaneHost<usize> for Results {
     }
 }
 
-/// A simulated link.
+/// A link in virtual time, with its arrivals and results.
 pub struct Simulation<'a> {
     lane: Lane<usize>,
     arrivals: &'a Arrivals,
@@ -113,7 +114,7 @@ pub struct Simulation<'a> {
 }
 
 impl Simulation<'_> {
-    /// Starts at the first arrival.
+    /// Creates a link whose run starts at the first arrival.
     pub fn new(mut config: LinkConfig, seed: u64, arrivals: &Arrivals) -> Simulation<'_> {
         config.epoch = Nanos::from_nanos(arrivals.times.first().copied().unwrap_or(0));
         Simulation {
@@ -137,7 +138,7 @@ impl Simulation<'_> {
         end < count
     }
 
-    /// Drains the queue.
+    /// Delivers the frames still in the link, and returns the results.
     pub fn finish(mut self) -> Results {
         self.lane.poll(.., &mut self.results);
         self.results

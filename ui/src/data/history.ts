@@ -16,7 +16,7 @@ export const valueColumns = [
 
 export type ValueColumn = (typeof valueColumns)[number];
 
-/** Samples of 10 minutes at 10 Hz, the same number as in the run. */
+/** Samples of 10 minutes at 10 Hz; the run keeps the same number. */
 export const keptSamples = 6000;
 /** Samples are removed in blocks, because each removal moves the whole array. */
 const slack = 600;
@@ -24,7 +24,7 @@ const slack = 600;
 /**
  * The samples of one direction, bounded by `limit`.
  *
- * Arrays are untyped, because a gap is `null`, as in the charts and the API.
+ * Arrays are untyped, because the charts and the API represent a gap as `null`.
  */
 export class History {
   readonly elapsed_s: number[] = [];

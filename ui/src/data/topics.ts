@@ -53,7 +53,7 @@ export type Update =
 
 export type Listener = (update: Update) => void;
 
-/** A tab's data source: its own connection, or the shared one. */
+/** A tab's data source: a separate connection, or the shared one. */
 export interface Source {
   subscribe(topic: Topic, listener: Listener): () => void;
   retry(): void;

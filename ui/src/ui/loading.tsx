@@ -1,6 +1,6 @@
 import { useEnded } from '../data/use';
 
-/** Shown until the first response; after the end of the run there is none. */
+/** Placeholder until the first response. Once the run has ended, there is no response. */
 export function Loading({ label }: { label: string }) {
   const ended = useEnded();
   return (

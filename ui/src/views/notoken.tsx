@@ -1,4 +1,4 @@
-/** Shown if the page is opened without the token printed by the run. */
+/** Message for a page that is opened without the token printed by the run. */
 export function NoToken() {
   return (
     <main class="lone">

@@ -26,7 +26,7 @@ test('reports a lost connection, keeps the data, and recovers', async ({ page })
   await expect(page.getByText(/Try [2-9] in/)).toBeVisible();
   await seconds(3);
   const found = await elapsed();
-  // Long before the next automatic attempt, which would remove the button.
+  // Click long before the next automatic attempt, which would remove the button.
   await expect(page.getByText(/Try \d+ in ([5-9]|10) s/)).toBeVisible({ timeout: 60_000 });
   await run.proxy.open();
   await page.getByRole('button', { name: 'Retry now' }).click();

@@ -34,7 +34,7 @@ test.afterAll(async () => {
 
 /** Opens the page and returns the time until its first rows, in milliseconds. */
 async function firstView(page: Page): Promise<number> {
-  // In a running browser, because browser startup does not count.
+  // Start from a loaded page, because browser startup does not count.
   await page.goto('about:blank');
   const start = Date.now();
   await page.goto(run.url, { waitUntil: 'commit' });
@@ -138,7 +138,7 @@ test('a page left open leaks nothing', async ({ page, context }) => {
   const session = await context.newCDPSession(page);
   await session.send('Performance.enable');
   const measure = async (): Promise<Record<string, number>> => {
-    // Twice, because the first collection may release references to more objects.
+    // Collect several times, because a collection may release references to more objects.
     for (let times = 0; times < 3; times += 1) await session.send('HeapProfiler.collectGarbage');
     const { metrics } = await session.send('Performance.getMetrics');
     return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));

@@ -4,7 +4,7 @@ import { CutProxy } from './proxy';
 export interface Run {
   /** URL of the page with the write token. */
   url: string;
-  /** The same through the proxy, which can close connections. */
+  /** The same URL through the proxy, which can close connections. */
   cutUrl: string;
   /** URL of the page with the read token. */
   readUrl: string;

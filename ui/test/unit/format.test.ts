@@ -80,7 +80,7 @@ describe('name patterns', () => {
     expect(concerns('adsl1.down', 'adsl1.up')).toBe(false);
     expect(concerns('*.up', 'adsl1.up')).toBe(true);
     expect(concerns('*.up', 'adsl1.down')).toBe(false);
-    // As in ctl, patterns match link names.
+    // Patterns match link names, which is also the rule of ctl.
     expect(concerns('adsl1.*', 'adsl1.up')).toBe(false);
     expect(concerns('a.b', 'a.b.up')).toBe(true);
   });

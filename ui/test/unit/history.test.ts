@@ -15,8 +15,8 @@ describe('history of a direction', () => {
   test('stays bounded regardless of the length of the run', () => {
     const history = new History();
     let most = 0;
-    // Three days at 10 Hz, in events of 5 samples as in the stream, would be 2.6 million samples;
-    // a tenth of this wraps the buffer 43 times.
+    // Three days at 10 Hz, in events of 5 samples like those of the stream, would be 2.6 million;
+    // a tenth of these samples wraps the buffer 43 times.
     for (let at = 0; at < 260_000; at += 5) {
       history.append(columns(at, 5, { loss: 1 }));
       most = Math.max(most, ...lengths(history));

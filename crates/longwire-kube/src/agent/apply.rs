@@ -127,7 +127,8 @@ impl Attempts {
     }
 }
 
-/// Puts an attachment. If its place has changed, which the node refuses, replaces it.
+/// Puts an attachment. Replaces it if its place has changed, because the node refuses such a
+/// change.
 async fn put_or_replace(
     node: &NodeClient,
     name: &str,

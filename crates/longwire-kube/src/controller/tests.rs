@@ -44,7 +44,7 @@ fn secret_of(name: &str) -> String {
     secret_name(&ResourceKey::new("shop", name))
 }
 
-/// A cluster with these networks, and two pods on two nodes.
+/// Returns a cluster with these networks, and two pods on two nodes.
 fn cluster(networks: &[&str]) -> FakeApi {
     let api = FakeApi::default();
     let pods = vec![

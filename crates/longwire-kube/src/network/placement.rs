@@ -221,7 +221,7 @@ mod tests {
         place_in_shop(&spec(), pods, before)
     }
 
-    /// A cart on n0 and a store on this node.
+    /// Returns a cart on n0 and a store on `node`.
     fn cart_and_store(node: &str) -> [PodFacts; 2] {
         [
             pod("cart-0", "cart", "n0", 1),

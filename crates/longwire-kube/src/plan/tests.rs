@@ -128,7 +128,7 @@ fn peers_without_an_address_never_mean_all_traffic() {
     assert_eq!(hindrance(&plan).reason, Reason::NoPeers);
 }
 
-/// Carts on n0 and n1, and a web server on n1.
+/// Returns carts on n0 and n1, and a web server on n1.
 fn carts_and_web() -> [PodFacts; 3] {
     [
         app(1, "n0", "cart"),

@@ -106,7 +106,7 @@ impl NetworkFiles {
             })
         };
         staged().inspect_err(|_| {
-            // Fails if the directory is in use, because the network is not new.
+            // Fails if the directory has files, because the network is not new.
             let _ = fs::remove_dir(&self.directory);
         })
     }

@@ -40,7 +40,7 @@ struct NetworksShared {
     directory: PathBuf,
     command: NetworkCommand,
     notify: Notify,
-    /// Serialises creation and removal.
+    /// Serializes creation and removal.
     turn: Mutex<()>,
     running: Mutex<BTreeMap<String, RunningNetwork>>,
 }

@@ -15,7 +15,8 @@ use super::Notify;
 use super::files::NetworkFiles;
 use super::request::NetworkRequest;
 
-/// Returns the command that runs a network. The process ends with the thread that starts it.
+/// A function that returns the command for running a network. The process ends with the thread that
+/// starts it.
 pub type NetworkCommand = Arc<dyn Fn(&NetworkFiles, &NetworkRun) -> Command + Send + Sync>;
 
 /// Options of a run.
@@ -179,7 +180,7 @@ impl Supervisor {
         Ok(child)
     }
 
-    /// Waits for the process to end, or ends it; returns how it has ended.
+    /// Waits for the process to end, or ends it after a stop; returns the reason for its end.
     fn watch(&self, child: &mut Child) -> String {
         let mut asked: Option<Instant> = None;
         let mut runs = false;
@@ -211,7 +212,7 @@ impl Supervisor {
         }
     }
 
-    /// Returns whether the run answers, as it does once the network is running.
+    /// Returns whether the run answers a request, which it does only while the network is running.
     fn answers(&self) -> bool {
         let client = Client::new(Address::Unix(self.files.socket()), None);
         client.is_ok_and(|mut client| {

@@ -55,7 +55,7 @@ impl Site {
     }
 }
 
-/// Files of a network that runs.
+/// Files of a running network.
 const KEPT: [&str; 4] = ["log", "network.key", "network.toml", "spec.json"];
 
 /// Returns a network whose link has this delay. Each of its files fills two pages.

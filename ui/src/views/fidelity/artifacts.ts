@@ -1,4 +1,4 @@
-// Kinds of artifacts, as in docs/reference/report.md, with their remedies.
+// Kinds of artifacts (docs/reference/report.md) with their remedies.
 const help: Record<string, string> = {
   late: 'Handed over later than --tolerance. Use a quieter machine or --wait spin.',
   late_start: 'Late within --grace of the start. No action is needed.',

@@ -38,7 +38,7 @@ export interface Way {
   isPath: boolean;
   via: string[];
   d: string;
-  /** Position at which it leaves the left bar. */
+  /** Position at which the route leaves the left bar. */
   y: number;
 }
 
