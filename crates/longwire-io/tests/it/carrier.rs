@@ -170,7 +170,7 @@ fn send_without_carrier(device: &str, datagrams: u32) -> u64 {
 }
 
 #[test]
-fn apair_that_is_deleted_without_a_carrier_is_gone() {
+fn a_pair_that_is_deleted_without_a_carrier_is_gone() {
     let Some(mut controlled) = Controlled::open("packet") else {
         return;
     };

@@ -21,6 +21,7 @@ use vnet::Decoded;
 const MACS: usize = 12;
 /// Bytes of a VLAN tag.
 const TAG: usize = 4;
+
 /// A super-packet with undelivered pieces.
 struct Pieces {
     splitter: Splitter,

@@ -37,6 +37,7 @@ pub(super) const TX_FRAMES: usize = 512;
 /// line.
 const PLACE: usize = 64;
 const _: () = assert!(METADATA <= PLACE);
+
 /// A socket's sending half.
 pub(crate) struct Sender {
     // Must be unmapped before the socket is closed.
