@@ -57,9 +57,9 @@ pub fn document(routes: &[Route]) -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "TCP needs the token in --control-token-file, or to only read, \
-                                    the one in --control-read-token-file. A Unix socket needs no \
-                                    token.",
+                    "description": "TCP needs the token of --control-token-file, or, for reading \
+                                    only, that of --control-read-token-file. A Unix socket needs \
+                                    no token.",
                 },
             },
         },

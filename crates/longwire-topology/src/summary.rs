@@ -276,8 +276,8 @@ impl Summary {
             lines.push(format!("  {:>8} × {options}", kind.directions));
         }
         if self.kinds.len() > KINDS_SHOWN {
-            let others = self.kinds.len() - KINDS_SHOWN;
-            lines.push(format!("           and {others} other kinds"));
+            let others = count_of((self.kinds.len() - KINDS_SHOWN) as u64, "other kind");
+            lines.push(format!("           and {others}"));
         }
     }
 }

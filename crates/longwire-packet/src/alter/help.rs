@@ -15,10 +15,10 @@ Frames without IP follow the last frame from the same MAC address.";
 pub const TRUNCATED: &str = "\
 Handling of truncated frames
 
-zeros, random, pattern:HEX: padded to their original length, with correct lengths and checksums. \
-A fragmented datagram's checksum cannot be computed; it is kept and counted.
-keep: sent truncated; an emulated link still uses their original length
-skip: not sent";
+zeros, random, pattern:HEX: pad to the original length, and correct lengths and checksums. The \
+checksum of a fragmented datagram cannot be computed: it is kept, and the frame is counted.
+keep: send truncated; an emulated link still uses the original length
+skip: do not send";
 
 /// Help of `--map`.
 pub const MAP: &str = "\
@@ -34,7 +34,7 @@ pub const ANONYMIZE: &str = "\
 Anonymise IP addresses with a key, preserving prefixes (Crypto-PAn: Fan et al. 2004)
 
 KEY: 64 hexadecimal digits ('openssl rand -hex 32'). Special addresses (this network, loopback, \
-multicast, broadcast, the link-local prefix) are preserved and never produced; KEY,plain \
+multicast, broadcast, the prefix fe80::/10) are preserved and never produced; KEY,plain \
 anonymises them too, as published. Not anonymised: addresses changed by --map, MAC addresses, \
 payload. Frames without IP, and frames that would keep an original IP address, are dropped unless \
 --unaltered send is given.";
@@ -58,10 +58,10 @@ first round detects at most 4096 streams. RTCP is unchanged.";
 
 /// Help of `--unaltered`.
 pub const UNALTERED: &str = "\
-Handling of frames that the options cannot alter, or only partly
+Handling of frames that the options cannot alter completely
 
-send: altered as far as possible, and sent (default)
-drop: not sent (default with --anonymize)
+send: alter as far as possible, and send (default)
+drop: do not send (default with --anonymize)
 
 The frames are counted by reason: no IP, encrypted, truncated headers, tunnelled without --inner, \
 or unknown header. Applies to --map, --anonymize, --map-port, --fix-checksums, --dscp, --ttl, \

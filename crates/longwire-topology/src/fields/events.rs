@@ -30,7 +30,7 @@ pub static EVENT: Section = Section {
         field("ramp", Kind::TableMap(&RAMP)).help("options to change in steps, by link name"),
         field("every", Kind::Text).help("period after which the event repeats, such as 10s"),
         field("times", Kind::Number(1, 1_000_000_000))
-            .help("how often the event occurs, including the first time; default: unlimited"),
+            .help("number of occurrences, including the first; default: unlimited"),
     ],
 };
 

@@ -141,8 +141,8 @@ pub static SWITCHING: Section = Section {
         field("storm-burst", Kind::Number(1, 1 << 20))
             .help("maximum burst of flooded frames under the storm limit; default: 100"),
         field("reserved", Kind::Choice(&["drop", "pass"])).help(
-            "frames to 01-80-C2-00-00-00 … 0F (spanning tree, LLDP): drop, as IEEE 802.1D bridges \
-             do, or pass",
+            "frames to 01-80-C2-00-00-00 … 0F (spanning tree, LLDP): drop (default), as IEEE \
+             802.1D bridges do, or pass",
         ),
         field("loop-detection", Kind::Flag)
             .help("whether to detect and report loops; default: true"),

@@ -71,7 +71,7 @@ fn give_addresses(network: &mut Network, nodes: &[usize]) {
 
 fn written(network: &Network, nodes: &[usize]) -> String {
     let mut toml = String::from(
-        "# Imported from a script. Replace the ports by existing interfaces.\n\n[ports]\n",
+        "# Imported from a script. Replace the ports with existing interfaces.\n\n[ports]\n",
     );
     let mut line = |text: String| toml = std::mem::take(&mut toml) + &text + "\n";
     for node in nodes {

@@ -11,7 +11,7 @@ use super::{ArrivalModel, Arrivals, EvenClock, Load};
 /// Registry entry.
 pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry::new(
     "constant",
-    "evenly spaced frames, exact: the remainder is carried",
+    "evenly spaced frames; the remainder is carried, so the rate is exact",
     &[],
     |_| Ok(Box::new(ConstantArrivals)),
 );

@@ -14,9 +14,9 @@ pub const ENTRY: Entry<Box<dyn ArrivalModel>> = Entry { info: INFO, build };
 
 const INFO: ModelInfo = ModelInfo {
     name: "on-off",
-    summary: "on periods with evenly spaced frames at rate·(on+off)/on, and silent off periods. \
-              The aggregate of many sources with Pareto periods of shape below 2 is self-similar \
-              (Willinger, Taqqu, Sherman and Wilson, 1997)",
+    summary: "evenly spaced frames at rate·(on+off)/on during on periods, none during off \
+              periods. The aggregate of many sources with Pareto periods of shape below 2 is \
+              self-similar (Willinger, Taqqu, Sherman and Wilson, 1997)",
     params: &[
         Param::new("on", Unit::Time).help("mean duration of on periods"),
         Param::new("off", Unit::Time).help("mean duration of off periods"),

@@ -14,12 +14,13 @@ use super::{FCS, Fcs, SizeModel};
 pub(super) const IMIX: Entry<Box<dyn SizeModel>> = Entry::new(
     "imix",
     "simple Internet mix: IP packets of 40, 576 and 1500 bytes in the ratio 7:4:1, or Ethernet \
-     frames of 64, 594 and 1518 bytes with FCS (predates RFC 6985, which standardises the notation)",
+     frames of 64, 594 and 1518 bytes with FCS (predates RFC 6985, which standardises the \
+     notation)",
     &[
         ORDER,
         FCS.default("with").help(
-            "with: frames of 60, 590 and 1514 bytes, to which the device adds the FCS; without: frames \
-             of 64, 594 and 1518 bytes, to which it adds the FCS",
+            "with: frames of 60, 590 and 1514 bytes before the device adds the FCS; without: 64, \
+             594 and 1518 bytes",
         ),
     ],
     |arguments| Weighted::build("imix:", SIMPLE.to_vec(), arguments),

@@ -24,7 +24,7 @@ pub struct AlterArgs {
     #[arg(long, value_name = "RULE", help_heading = "Choosing frames", long_help = help::SPLIT)]
     pub split: Option<Splitter>,
 
-    /// Truncated frames: pad with zeros, random bytes or pattern:HEX, or keep, skip
+    /// Handling of truncated frames: pad with zeros, random or pattern:HEX; keep; or skip
     #[arg(long, value_name = "HOW", default_value = "zeros", long_help = help::TRUNCATED)]
     pub truncated: Truncated,
 
@@ -101,7 +101,7 @@ pub struct AlterArgs {
     #[arg(long)]
     pub inner: bool,
 
-    /// Frames that cannot be altered, or only partly: send or drop
+    /// Handling of frames that cannot be altered completely: send or drop
     #[arg(long, value_name = "HOW", long_help = help::UNALTERED)]
     pub unaltered: Option<UnalteredAction>,
 

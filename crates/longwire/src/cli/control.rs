@@ -35,7 +35,7 @@ pub struct ControlArgs {
     #[arg(long, value_name = "FILE", requires = "control")]
     pub control_read_token_file: Option<PathBuf>,
 
-    /// Directory of the files that changes may name; relative paths start there. Default: over a
+    /// Directory of the files that changes may name, and base of relative paths. Default: over a
     /// Unix socket, any file that the run may read; over TCP, none
     #[arg(long, value_name = "DIR", requires = "api")]
     pub control_files: Option<PathBuf>,

@@ -107,7 +107,7 @@ impl FromStr for StartAt {
         match format!("@{text}").parse() {
             Ok(Moment::At(time)) => Ok(StartAt::At(time)),
             _ => Err(format!(
-                "'{text}' is not a time; write +10s, 2026-11-20T17:30:00Z or seconds since 1970"
+                "'{text}' is not a time; write +10s, 2026-11-20T17:30:00Z or Unix seconds"
             )),
         }
     }

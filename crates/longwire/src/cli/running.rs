@@ -73,8 +73,8 @@ pub struct RunningArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     pub placement: PlacementOption,
 
-    /// Number of shards of a network, run by at most one thread per core; auto: two per core. Does
-    /// not affect results. No effect on a link that cannot change
+    /// Number of shards of a network, run by at most one thread per core; auto: two per core from
+    /// 512 links, else one. Does not affect results. No effect on a link that cannot change
     #[arg(long, value_name = "N", default_value = "1")]
     pub shards: ShardCount,
 }
@@ -102,7 +102,7 @@ pub struct TimingArgs {
     #[arg(allow_hyphen_values = true)]
     pub grace: Nanos,
 
-    /// Do not request realtime priority, locked memory or shallow idle states
+    /// Do not request real-time priority, locked memory or shallow idle states
     #[arg(long)]
     pub no_realtime: bool,
 }

@@ -39,7 +39,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     pub scenario: Option<PathBuf>,
 
-    /// Show how links are divided among at most N shards, or auto: two per core
+    /// Show how links are divided among at most N shards; auto: two per core from 512 links, else
+    /// one
     #[arg(long, value_name = "N|auto")]
     pub shards: Option<ShardCount>,
 }

@@ -51,7 +51,7 @@ pub enum Command {
     Cni(cni::CniArgs),
     /// Receive frames at a port and compare them with those sent
     Receive(receive::ReceiveArgs),
-    /// Generate traffic at exact times, and run tests with it
+    /// Generate traffic at exact times, or run RFC 2544, RFC 2889 and Y.1564 tests
     Generate(Box<generate::GenerateArgs>),
     /// Send captures at their recorded times, at a rate, or at top speed
     Replay(Box<replay::ReplayArgs>),

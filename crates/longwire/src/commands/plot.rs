@@ -33,9 +33,9 @@ with --link and --direction.
 cell. Names such as cubic/lte form a grid with row cubic and column lte.
 
 Throughput counts bytes without framing: offered at arrival, delivered at release. The
-configured rate is derived from departures. Delay is release - arrival, by arrival. A loss
-run is a sequence of lost frames, without duplicates. Memory does not grow with the log;
-where frames are too dense for dots, columns show the mean and the range.
+configured rate is derived from departures. Delay is release - arrival, plotted at arrival.
+A loss run is a sequence of consecutive losses; duplicates do not count. Memory does not
+grow with the log; where frames are too dense for dots, columns show the mean and the range.
 
 Examples:
   longwire simulate in.pcap out.pcap --rate 10mbit --queue 60p --log run.parquet
@@ -70,7 +70,7 @@ pub struct PlotArgs {
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub label: Vec<String>,
 
-    /// Cell of each input, in order, to draw inputs separately; ROW/COLUMN places a cell in a grid
+    /// Cell in which to draw each input, in order; names ROW/COLUMN form a grid
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub cell: Vec<String>,
 

@@ -82,8 +82,9 @@ Exit with code 3 unless these conditions hold, such as 'lost=0,gap_error.p99<10u
 
 Conditions are separated by commas, each NAME OPERATOR VALUE with one of < <= = >= >. Names: \
 packets, bytes, lost, duplicates, reordered, changed, foreign, matched, streams, unseen (counts); \
-drift (in ppm, without its sign); jitter (a time); gap, gap_error, delay, offset, each with .min, \
-.p50, .p90, .p99, .p999, .max or .mean (times). The worst stream counts.";
+drift (absolute, in ppm); jitter (a time); gap, gap_error, delay, offset, each with .min, .p50, \
+.p90, .p99, .p999, .max or .mean (times). Counts are sums over streams; of other values, the \
+highest applies.";
 
 /// The expectation with which frames are compared.
 #[derive(Clone, Debug, Args)]

@@ -101,7 +101,7 @@ pub struct PaceArgs {
     #[arg(id = "pace_rate", value_parser = pace_rate)]
     pub rate: Option<LoadRate>,
 
-    /// Overhead per frame that --rate includes: none, ethernet (24 bytes) or another framing
+    /// Overhead per frame that a rate in bits includes, such as ethernet; default: none
     #[arg(long, value_name = "FRAMING", requires = "pace_rate")]
     pub rate_framing: Option<String>,
 

@@ -20,8 +20,8 @@ The page is one self-contained HTML file with the run's options, counters, fidel
 changes and command; charts can be zoomed and have a table. Without a report, the page lacks
 options, lateness, artifacts and the verdict; without a log, it lacks charts.
 
-Memory and page size do not grow with the log. Charts show the 8 directions with the most
-frames, or the links of --link.
+Memory and page size do not grow with the log. Charts show at most 8 directions: the busiest
+ones, or the busiest of those selected by --link and --direction.
 
 `--report run.html` of exec, run, replay and simulate writes the page without a log file.
 

@@ -81,8 +81,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub scenario: Option<PathBuf>,
 
-    /// Topologies: number of shards, run by at most one thread per core; auto: two per core. Does
-    /// not affect results
+    /// Topologies: number of shards, run by at most one thread per core; auto: two per core from
+    /// 512 links, else one. Does not affect results
     #[arg(long, value_name = "N", default_value = "auto")]
     #[arg(help_heading = "Network")]
     pub shards: ShardCount,

@@ -139,8 +139,8 @@ fn interfaces(mask: u64, scope: Scope, exec_works: bool) -> Finding {
     if !useful.is_empty() {
         return Finding::warn("ports", format!("without {useful}"))
             .costs(
-                "run: no xdp: ports (CAP_BPF), unlocked memory (CAP_IPC_LOCK) or normal \
-                    priority (CAP_SYS_NICE)",
+                "run: xdp: ports need CAP_BPF, locked memory CAP_IPC_LOCK, and raised priority \
+                 CAP_SYS_NICE",
             )
             .fix(remedies::PORT_RIGHTS);
     }
@@ -212,7 +212,7 @@ fn namespaces(found: &Namespaces) -> Finding {
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 const TOPIC: &str = "exec";
-const COST: &str = "exec: no programs and no probe";
+const COST: &str = "exec does not work";
 
 /// Runs `true` through a link with `program`, the longwire executable. The trial creates and
 /// removes networks, devices, ports and threads. It runs in a separate process, because a

@@ -59,7 +59,7 @@ pub struct ProfileArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..=MACS_MAX))]
     pub addresses: u64,
 
-    /// rfc2889: rate of learning frames, and of frames to the learned addresses, in caching
+    /// rfc2889: rate of learning frames in the caching test, and of frames to learned addresses
     #[arg(long, value_name = "RATE", default_value = "1kpps")]
     pub teaching_rate: PacketRate,
 

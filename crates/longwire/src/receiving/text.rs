@@ -158,11 +158,11 @@ impl<W: Write> Lines<'_, W> {
         let counts = [
             ("lost", trace.lost),
             ("duplicates", trace.duplicates),
-            ("out of order", trace.reordered),
+            ("reordered", trace.reordered),
             ("changed", trace.changed),
             ("foreign", trace.foreign),
         ];
-        self.counts(&counted(&counts, all))?;
+        self.counts("  differences", &counted(&counts, all), "none")?;
         if trace.behind_last > 0 {
             let more = if trace.goes_on { "at least " } else { "" };
             let text = format!("{more}{}", count_of(trace.behind_last, "frame"));
@@ -191,13 +191,14 @@ impl<W: Write> Lines<'_, W> {
         self.line("  received", &text)?;
         let counts = [
             ("duplicates", *duplicates),
-            ("out of order", *reordered),
+            ("reordered", *reordered),
             ("too late to judge", *beyond_window),
         ];
-        self.counts(&counted(&counts, all))?;
+        let counts = counted(&counts, all);
+        self.counts("  sequence", &counts, "in order, no duplicates")?;
         if extent.count > 0 {
             let text = format!("by {} packets (median), {} at most", extent.p50, extent.max);
-            self.line("  out of order", &text)?;
+            self.line("  reordered", &text)?;
         }
         self.spread("  one-way delay", &stream.delay_us)?;
         self.spread("  delay variation", &stream.delay_variation_us)?;
@@ -210,12 +211,13 @@ impl<W: Write> Lines<'_, W> {
         self.line(name, &jitter)
     }
 
-    fn counts(&mut self, text: &str) -> io::Result<()> {
+    /// Writes counts, or `none` if there are none.
+    fn counts(&mut self, name: &str, text: &str, none: &str) -> io::Result<()> {
         let text = match text {
-            "" => "none".to_owned(),
+            "" => none.to_owned(),
             text => self.paint.warn(text),
         };
-        self.line("  loss, disorder", &text)
+        self.line(name, &text)
     }
 
     fn machine(&mut self, report: &ReceiveReport) -> io::Result<()> {

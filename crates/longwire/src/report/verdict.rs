@@ -393,7 +393,7 @@ fn lost_ports(report: &RunReport) -> Option<String> {
     let frames = links.map(|link| link.drops.of(DropReason::PortLost.name()));
     let frames = frames.sum::<u64>() + report.counts.port_lost;
     let (ports, frames) = (joined(ports, ", ")?, count_of(frames, "frame"));
-    Some(format!("{ports}; {frames} for it dropped"))
+    Some(format!("{ports}; {frames} dropped (port_lost)"))
 }
 
 /// Summarises how often the process was stopped.

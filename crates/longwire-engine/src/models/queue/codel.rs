@@ -32,8 +32,8 @@ pub(super) const TARGET: Param = Param::with_default("target", Unit::Time, "5ms"
 
 /// Time for which the delay must exceed the target before frames are dropped.
 pub(super) const INTERVAL: Param = Param::with_default("interval", Unit::Time, "100ms").help(
-    "how long the delay must exceed target before drops start: about the longest round trip (RFC \
-     8289, section 4.2)",
+    "time for which the delay must exceed target before drops start; about the longest round trip \
+     (RFC 8289, section 4.2)",
 );
 
 /// Backlog up to which no frame is dropped.

@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry<Queue> = Entry::new(
         TUPDATE,
         COUPLING,
         Param::with_default("l4s-min", Unit::Time, "800us")
-            .help("sojourn time from which L4S frames may be marked"),
+            .help("sojourn time above which L4S frames may be marked"),
         Param::with_default("l4s-range", Unit::Time, "400us")
             .help("delay range over which the marking probability rises from 0 to 1; 0: a step"),
         Param::with_default("l4s-packets", Unit::Packets, "1p")

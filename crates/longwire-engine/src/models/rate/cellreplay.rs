@@ -8,7 +8,7 @@ use crate::trace::trains::{Trains, TrainsReader, interpolated};
 
 pub(super) const ENTRY: Entry<Rate> = Entry::new(
     "cellreplay",
-    "packets after an idle period leave like recorded packet trains, later ones at the recorded \
+    "packets after an idle period follow recorded packet trains, later ones the recorded \
      opportunities of a loaded link (CellReplay: Sentosa et al., NSDI 2025)",
     &[
         Param::new(

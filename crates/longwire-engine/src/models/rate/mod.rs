@@ -424,8 +424,8 @@ impl ModelState {
 
 const FIXED: Entry<Rate> = Entry::new(
     "fixed",
-    "departure = max(departure of the previous frame, arrival) + bits / rate, exact: the remainder \
-     is carried (Rizzo and Lettieri's TLEM, 2016)",
+    "departure = max(departure of the previous frame, arrival) + bits / rate; the remainder is \
+     carried, so the rate is exact (Rizzo and Lettieri's TLEM, 2016)",
     &[Param::new("rate", Unit::Rate).help("bit rate, including framing")],
     |arguments| Ok(Rate::Fixed(arguments.required("rate")?)),
 );

@@ -88,7 +88,7 @@ impl Moment {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a position in a trace; write 30s (after the first frame), \
-     2026-01-31T12:00:00.5Z, or @1769860800.5 (seconds since 1970)"
+     2026-01-31T12:00:00.5Z, or @1769860800.5 (Unix seconds)"
 )]
 pub struct MomentError(String);
 

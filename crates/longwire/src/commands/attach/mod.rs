@@ -36,7 +36,7 @@ The interface keeps its addresses, routes and connections, and no container is r
 Up is traffic that the interface's namespace sends; down is traffic that it receives. Ctrl-C
 removes the link; if the program is killed, the kernel removes it, and traffic passes unless
 --fail is closed.
-Needs root and Linux 6.6.
+Needs root and Linux 6.6 or later.
 
 Examples:
   longwire attach --pid 4711 --delay 80ms
@@ -83,7 +83,7 @@ pub struct AttachArgs {
     #[arg(long)]
     pub host_network: bool,
 
-    /// Interface to attach to; default: that of the default route; `all`: every one except lo
+    /// Interface to attach to; default: the default route's interface; `all`: all except lo
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
 
@@ -91,8 +91,8 @@ pub struct AttachArgs {
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     pub to: Vec<Prefix>,
 
-    /// Only these packets, as sent by the interface's namespace: 'udp dst port 53'. Received
-    /// packets match with source and destination swapped
+    /// Only packets that match, as sent by the interface's namespace, such as 'udp dst port 53';
+    /// received packets match with source and destination swapped
     #[arg(long, value_name = "FILTER", long_help = filter_help(), value_parser = filter)]
     pub filter: Option<String>,
 
@@ -102,8 +102,8 @@ pub struct AttachArgs {
     #[arg(hide_possible_values = true)]
     pub direction: DirectionSpec,
 
-    /// Priority, 0 to 255: of several links that select a packet, the one with the lowest value
-    /// applies, and of equal ones the oldest; default: 128, or 255 without --to and --filter
+    /// Priority, 0 to 255: among the links that select a packet, the lowest value wins; on a tie,
+    /// the oldest link. Default: 128, or 255 without --to and --filter
     #[arg(long, value_name = "N")]
     pub priority: Option<u8>,
 

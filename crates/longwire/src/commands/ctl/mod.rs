@@ -46,7 +46,7 @@ Examples:
   longwire ctl watch 'adsl*' --every 1s
   longwire ctl apply change.toml --check
 
-Exit codes: 0 success, 1 failure such as no response, 2 change refused.";
+Exit codes: 0 success, 1 failure such as no response, 2 usage error or refused change.";
 
 /// Arguments of `ctl`.
 #[derive(Debug, Args)]
@@ -93,7 +93,7 @@ pub enum Action {
     Set(SetArgs),
     /// Add a link
     Add(Box<AddArgs>),
-    /// Remove links or paths; their frames then match no rule
+    /// Remove links or paths, and their rules
     Remove {
         /// Names or patterns of links and paths
         #[arg(value_name = "NAME", required = true)]
