@@ -108,6 +108,10 @@ impl RxPort for AnyRx {
         each_rx!(self, port => port.stamps_arrivals())
     }
 
+    fn is_behind(&self) -> bool {
+        each_rx!(self, port => port.is_behind())
+    }
+
     fn losses(&mut self) -> PortLosses {
         each_rx!(self, port => port.losses())
     }

@@ -200,6 +200,12 @@ pub trait RxPort {
         false
     }
 
+    /// Returns whether a frame that arrived before the last call of [`RxPort::receive`] may still
+    /// follow, although the call delivered fewer frames than allowed.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// Returns the losses before delivery since the port was opened.
     fn losses(&mut self) -> PortLosses {
         PortLosses::default()

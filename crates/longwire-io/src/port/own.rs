@@ -25,6 +25,11 @@ pub trait OwnRx: Send {
         None
     }
 
+    /// See [`RxPort::is_behind`].
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// Returns the maximum frame length in bytes.
     fn frame_max(&self) -> usize;
 }
@@ -36,6 +41,10 @@ impl RxPort for Box<dyn OwnRx> {
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {
         OwnRx::readable(&**self)
+    }
+
+    fn is_behind(&self) -> bool {
+        OwnRx::is_behind(&**self)
     }
 
     fn frame_max(&self) -> usize {

@@ -166,6 +166,12 @@ impl RxPort for PcapRx {
         }
     }
 
+    /// Returns whether frames of a file are still being read. A pipe may stay silent, so its frames
+    /// are late instead.
+    fn is_behind(&self) -> bool {
+        self.waits == WaitReason::Input && self.reader.size().is_some()
+    }
+
     /// Counts skipped records: too long or unusable.
     fn losses(&mut self) -> PortLosses {
         let counts = self.reader.counts();

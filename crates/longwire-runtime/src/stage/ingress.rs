@@ -129,10 +129,11 @@ impl<R: RxPort> Ingress<R> {
             self.ended = true;
             self.clock.advance(Nanos::MAX);
         }
-        // A partial burst means that the port was drained.
+        // A partial burst means that the port was drained, unless it is behind.
         admission.shared.seen_until.set(match received.frames {
             _ if received.end => Nanos::MAX,
             BURST.. => admission.latest,
+            _ if self.port.is_behind() => admission.latest,
             _ => now,
         });
         if received.end || now.saturating_sub(self.losses_read) >= LOSSES_EVERY {

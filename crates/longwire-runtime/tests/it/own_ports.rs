@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use longwire_engine::{Bytes, LinkConfig, Nanos};
+use longwire_engine::{Bytes, LinkConfig, Nanos, models};
 use longwire_io::port::mem::{PipeRx, pipe};
 use longwire_io::port::one_way::DiscardTx;
 use longwire_io::port::own::OwnRx;
@@ -217,6 +217,72 @@ fn the_descriptor_of_a_cable_is_readable_with_frames() {
         assert_eq!(take(&mut rx), 0);
         assert!(!readable(&rx), "both have been taken");
     }
+}
+
+/// Provides two frames, pauses its thread, and is then behind with a third frame that arrived
+/// together with the others.
+#[derive(Default)]
+struct Behind {
+    arrival: Nanos,
+    calls: usize,
+}
+
+impl OwnRx for Behind {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        _: usize,
+        take: &mut dyn FnMut(RxFrame<'_>),
+    ) -> Result<ReceiveResult, PortError> {
+        self.calls += 1;
+        let frames = match self.calls {
+            1 => {
+                self.arrival = now;
+                2
+            }
+            2 => {
+                thread::sleep(Duration::from_millis(40));
+                0
+            }
+            4 => 1,
+            _ => 0,
+        };
+        (0..frames).for_each(|_| take(RxFrame::whole(&[0; 1_000], self.arrival)));
+        Ok(ReceiveResult { frames, end: false })
+    }
+
+    fn is_behind(&self) -> bool {
+        self.calls < 4
+    }
+
+    fn frame_max(&self) -> usize {
+        1_000
+    }
+}
+
+#[test]
+fn a_queue_waits_for_a_port_that_is_behind() {
+    let left = Sink::default();
+    let ports = (input("a", Behind::default()), output("b", left.port(false)));
+    let config = LinkConfig {
+        rate: models::RATE.parse("1mbit").expect("a rate"),
+        queue: Some(models::QUEUE.parse("codel").expect("a queue")),
+        ..LinkConfig::default()
+    };
+    let plan = NetworkPlan::link(ports.0, ports.1, LinkSetup::new("ab", config), None);
+    let running = begin(plan, Placement::Together);
+    let mut releases = Vec::new();
+    for _ in 0..1_000 {
+        releases.extend(left.take().into_iter().map(|(release, _)| release));
+        if releases.len() == 3 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    running.stop();
+    let apart = |pair: &[Nanos]| pair[1].saturating_sub(pair[0]);
+    let gaps: Vec<Nanos> = releases.windows(2).map(apart).collect();
+    assert_eq!(gaps, [Nanos::from_millis(8); 2]);
 }
 
 /// A port that panics at the third poll.
