@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::path::Path;
 
 use longwire_engine::Nanos;
@@ -242,12 +243,28 @@ fn doubtful_values_of_a_change_give_a_warning_each_time() {
     let body = serde_json::json!({ "set": { "x": { "rate": "10Mbps" } } });
     let files = StartFiles::any();
     for _ in 0..2 {
-        let change = topology.read_change(&body, &std::collections::HashMap::new(), &files);
+        let change = topology.read_change(&body, &HashMap::new(), &files);
         let warnings = change.expect("a valid change").warnings;
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         let reason = &warnings[0].reason;
         assert!(reason.contains("10Mbps is 80mbit"), "{reason}");
     }
+}
+
+#[test]
+fn a_change_warns_of_the_added_link_that_no_frame_crosses() {
+    let link = |name: &str| format!("[[link]]\nname = \"{name}\"\nmatch = \"src=1.1.1.{name}\"\n");
+    let mut topology = good(&(link("1") + &link("2")));
+    let added = serde_json::json!([{ "name": "3", "match": "src=1.1.1.3" }, { "name": "4" }]);
+    let body = serde_json::json!({ "add": { "link": added } });
+    let change = topology.read_change(&body, &HashMap::new(), &StartFiles::any());
+    let warnings = change.expect("a valid change").warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let reason = &warnings[0].reason;
+    assert!(
+        reason.starts_with("no frame crosses link '4': "),
+        "{reason}"
+    );
 }
 
 #[test]
