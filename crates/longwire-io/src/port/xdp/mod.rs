@@ -35,6 +35,9 @@ const RING_BYTES: usize = 4 * 1024 * 1024;
 /// Minimum and maximum number of receive buffers per queue.
 const RX_FRAMES: std::ops::RangeInclusive<usize> = 64..=16 * 1024;
 
+/// Maximum length of an Ethernet header, with a VLAN tag.
+const LINK_HEADER: usize = 14 + 4;
+
 /// Resources shared by both halves.
 pub(super) struct AttachedProgram {
     port: String,
@@ -55,13 +58,14 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<OpenPort<XdpRx, XdpTx>,
     let interface = super::settings::find_up(&port, name)?;
     let lock = PortLock::acquire(&port, &interface, options.purpose, ReadMode::Frames)?;
     let mut notes = Vec::new();
-    let frame_max = interface.mtu as usize + 14 + 4;
+    let frame_max = interface.mtu as usize + LINK_HEADER;
     let chunk = Umem::chunk_for(frame_max).ok_or_else(|| {
         PortError::unsupported(
             &port,
             format!(
-                "MTU {} is too large for AF_XDP; the maximum is 3800; or use packet:{name}",
-                interface.mtu
+                "MTU {} is too large for AF_XDP; use at most {}, or packet:{name}",
+                interface.mtu,
+                Umem::FRAME_MAX - LINK_HEADER
             ),
         )
     })?;

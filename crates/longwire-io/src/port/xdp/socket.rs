@@ -233,6 +233,9 @@ pub(super) struct Umem {
 }
 
 impl Umem {
+    /// Maximum frame length in bytes: frame and headroom share a page.
+    pub(super) const FRAME_MAX: usize = PAGE - HEADROOM;
+
     /// Returns the chunk size for frames of `frame_max` bytes; `None` if frame and headroom exceed
     /// the kernel's maximum, a page.
     pub(super) fn chunk_for(frame_max: usize) -> Option<usize> {
