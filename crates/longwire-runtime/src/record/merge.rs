@@ -10,11 +10,15 @@ use super::{BATCHES, Batch, Event, Recorder, SpareBatches};
 /// thread records nothing, the frames of the others wait so long.
 const LAG_MAX: Nanos = Nanos::from_millis(100);
 
+/// Maximum number of unwritten bytes, so that a fast one-way transfer stays in the cache.
+const UNWRITTEN_MAX: usize = 8 << 20;
+
 /// The unwritten batches of one side's threads.
 pub(super) struct Merge {
     sources: Vec<Source>,
-    /// Number of unwritten batches.
+    /// Number of unwritten batches, and their bytes.
     batches: usize,
+    bytes: usize,
     /// Latest recorded time.
     newest: Nanos,
     spare: SpareBatches,
@@ -70,6 +74,7 @@ impl Merge {
         Merge {
             sources: (0..sources).map(|_| Source::default()).collect(),
             batches: 0,
+            bytes: 0,
             newest: Nanos::ZERO,
             spare,
         }
@@ -80,6 +85,7 @@ impl Merge {
         let newest = batch.events.iter().rev().find_map(Event::port_time);
         self.newest = self.newest.max(newest.unwrap_or_default());
         self.batches += 1;
+        self.bytes += batch.bytes.len();
         let last = self.sources.len() - 1;
         self.sources[batch.source.min(last)]
             .batches
@@ -106,11 +112,8 @@ impl Merge {
     /// Writes events while each thread has one, or they are before `horizon`.
     fn write_before(&mut self, horizon: Nanos, recorder: &mut dyn Recorder) -> Result<(), String> {
         loop {
-            let horizon = if self.batches > BATCHES {
-                Nanos::MAX
-            } else {
-                horizon
-            };
+            let is_full = self.batches > BATCHES || self.bytes > UNWRITTEN_MAX;
+            let horizon = if is_full { Nanos::MAX } else { horizon };
             let (mut first, mut until) = (None, Nanos::MAX);
             for source in &mut self.sources {
                 let at = source.next_at().unwrap_or(horizon);
@@ -127,6 +130,7 @@ impl Merge {
             };
             if let Some(batch) = source.write(until, recorder)? {
                 self.batches -= 1;
+                self.bytes -= batch.bytes.len();
                 self.spare.keep(batch);
             }
         }
@@ -197,7 +201,7 @@ mod tests {
                 merge.write(&mut keeper).unwrap();
             }
             merge.write_all(&mut keeper).unwrap();
-            prop_assert_eq!(merge.batches, 0);
+            prop_assert_eq!((merge.batches, merge.bytes), (0, 0));
             prop_assert!(keeper.0.is_sorted_by_key(|(_, time)| *time));
             sent.sort_unstable();
             keeper.0.sort_unstable();
@@ -225,6 +229,21 @@ mod tests {
         assert_eq!(recorded(&[9, 10]), 0);
         assert_eq!(recorded(&[12]), 2);
         assert_eq!(recorded(&[30]), 6);
+    }
+
+    #[test]
+    fn many_unwritten_bytes_are_written() {
+        let mut merge = Merge::new(2, SpareBatches::default());
+        let mut keeper = Keeper::default();
+        let large = |time| Batch {
+            bytes: vec![0; UNWRITTEN_MAX / 4],
+            ..batch(0, &[time])
+        };
+        for time in 0..10 {
+            merge.add(large(time));
+            merge.write(&mut keeper).unwrap();
+        }
+        assert_eq!(keeper.0.len(), 6);
     }
 
     #[test]
