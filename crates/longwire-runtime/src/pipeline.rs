@@ -119,10 +119,8 @@ fn run<R: RxPort, T: TxPort>(
         icmp: None,
         log: None,
     };
-    let arrivals = recorded
-        .recorder_of(LinkId(0), 0)
-        .map(EventRecorder::waiting);
-    let departures = recorded.departures(LinkId(0), 0).map(RecordHandle::waiting);
+    let arrivals = recorded.recorder_of(LinkId(0)).map(EventRecorder::waiting);
+    let departures = recorded.departures(LinkId(0)).map(RecordHandle::waiting);
     let direction = Direction::new(sink, setup, direction, (arrivals, departures))?;
     let (ingress, egress, source) = direction.of_port(rx, clock, config.lend);
     let writer = recorded.start(Epoch::ZERO)?;

@@ -3,7 +3,7 @@
 //! Stages batch events for a separate writer thread. A live stage never blocks on it: if the writer
 //! is too slow, events are dropped and counted as an artifact.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -16,6 +16,7 @@ use longwire_capture::{CaptureError, CaptureWriter};
 use longwire_engine::{Bytes, Delivery, FrameMeta, LinkId, Nanos, Packets, Verdict};
 use longwire_packet::bridge::PortIndex;
 
+use crate::clock::monotonic_now;
 use crate::host;
 use crate::shutdown::is_hurried;
 use crate::start_error::StartError;
@@ -23,7 +24,7 @@ use crate::sync::locked;
 
 mod merge;
 
-use merge::Merge;
+use merge::{Merge, PendingTime};
 
 /// An event. Events keep the order in which their stage processed them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ struct Batch {
     /// The stage's link; for departing frames, the output port's number.
     of: LinkId,
     side: Side,
-    /// Number of the recording thread among those of this side.
+    /// Number of the handle among those of this side.
     source: usize,
     events: Vec<Event>,
     /// The frames' bytes, concatenated.
@@ -121,7 +122,7 @@ impl Epoch {
     pub fn now() -> Epoch {
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Epoch {
-            monotonic: crate::clock::monotonic_now(),
+            monotonic: monotonic_now(),
             wall: wall.map_or(
                 Nanos::ZERO,
                 |wall| Nanos::from_nanos(wall.as_nanos() as u64),
@@ -230,6 +231,9 @@ pub struct RecordHandle {
     sender: SyncSender<Batch>,
     spare: SpareBatches,
     batch: Batch,
+    pending: Arc<PendingTime>,
+    /// Time of the last frame.
+    last: Nanos,
     lost: u64,
     /// Whether to block instead of dropping events. In virtual time, that delays no frame.
     waits: bool,
@@ -276,8 +280,8 @@ struct Recording {
     sender: SyncSender<Batch>,
     receiver: Receiver<Batch>,
     spare: SpareBatches,
-    /// Number of recording threads of each side.
-    sources: [Cell<usize>; 2],
+    /// Pending times of the handles, by side.
+    pending: [RefCell<Vec<Arc<PendingTime>>>; 2],
 }
 
 impl RecordingParts {
@@ -289,7 +293,7 @@ impl RecordingParts {
             sender,
             receiver,
             spare: SpareBatches::default(),
-            sources: Default::default(),
+            pending: Default::default(),
         }))
     }
 
@@ -299,21 +303,22 @@ impl RecordingParts {
         recording.is_some_and(|recording| recording.recorder.wants_frames())
     }
 
-    /// Returns a handle for arrivals at a port and for verdicts of its link, recorded by the
-    /// thread `source`.
-    pub fn arrivals(&self, of: LinkId, source: usize) -> Option<RecordHandle> {
-        self.handle(of, Side::In, source)
+    /// Returns a handle for arrivals at a port and for verdicts of its link.
+    pub fn arrivals(&self, of: LinkId) -> Option<RecordHandle> {
+        self.handle(of, Side::In)
     }
 
-    /// Returns a handle for frames handed to an output port by the thread `source`.
-    pub fn departures(&self, of: LinkId, source: usize) -> Option<RecordHandle> {
-        self.handle(of, Side::Out, source)
+    /// Returns a handle for frames handed to an output port.
+    pub fn departures(&self, of: LinkId) -> Option<RecordHandle> {
+        self.handle(of, Side::Out)
     }
 
-    fn handle(&self, of: LinkId, side: Side, source: usize) -> Option<RecordHandle> {
+    fn handle(&self, of: LinkId, side: Side) -> Option<RecordHandle> {
         let recording = self.0.as_ref()?;
-        let sources = &recording.sources[side as usize];
-        sources.set(sources.get().max(source + 1));
+        let mut handles = recording.pending[side as usize].borrow_mut();
+        let pending = Arc::<PendingTime>::default();
+        handles.push(Arc::clone(&pending));
+        let source = handles.len() - 1;
         let batch = Batch {
             of,
             side,
@@ -325,6 +330,8 @@ impl RecordingParts {
             sender: recording.sender.clone(),
             spare: recording.spare.clone(),
             batch,
+            pending,
+            last: Nanos::ZERO,
             lost: 0,
             waits: false,
         })
@@ -357,34 +364,38 @@ impl Recording {
         drop(self.sender);
         let mut outcome = Ok(());
         let recorder = &mut *self.recorder;
-        // Without frames, no capture needs an order.
-        let sources = self.sources.map(|sources| sources.get());
-        let sources = if recorder.wants_frames() {
-            sources
-        } else {
-            [1, 1]
-        };
-        let mut merges = sources.map(|sources| Merge::new(sources, self.spare.clone()));
+        let pending = self.pending.map(RefCell::into_inner);
+        let mut merges = pending.map(|pending| Merge::new(pending, self.spare.clone()));
         // After a failure, discard the remaining batches. Otherwise, the queue would fill, and
         // stages would drop events too.
         loop {
-            match self.receiver.recv_timeout(LOOK) {
-                Ok(batch) if outcome.is_ok() => {
-                    let merge = &mut merges[batch.side as usize];
-                    merge.add(batch);
-                    outcome = merge.write(recorder);
-                }
-                Ok(_) => {}
-                Err(ended) => {
-                    let mut merges = merges.iter_mut();
-                    outcome = outcome.and_then(|()| merges.try_for_each(|m| m.write_all(recorder)));
-                    if ended == RecvTimeoutError::Disconnected || no_more.load(Ordering::Acquire) {
-                        break;
-                    }
+            let received = self.receiver.recv_timeout(LOOK);
+            let is_last = match received {
+                Ok(_) => false,
+                Err(RecvTimeoutError::Timeout) => no_more.load(Ordering::Acquire),
+                Err(RecvTimeoutError::Disconnected) => true,
+            };
+            let now = monotonic_now();
+            merges.iter_mut().for_each(|merge| merge.look(now));
+            // All batches that were handed over before the look are among the next ones.
+            let queued = self.receiver.try_iter().take(BATCHES);
+            for batch in received.into_iter().chain(queued) {
+                merges[batch.side as usize].add(batch);
+            }
+            for merge in &mut merges {
+                if outcome.is_ok() {
+                    outcome = merge.write(is_last, recorder);
+                } else {
+                    merge.discard();
                 }
             }
+            if is_last {
+                break;
+            }
         }
-        outcome.and_then(|()| recorder.finish())
+        // Also end the files that did not fail.
+        let finished = recorder.finish();
+        outcome.and(finished)
     }
 }
 
@@ -398,8 +409,11 @@ impl RecordHandle {
     /// Adds an event with its frame's bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], event: impl FnOnce(Range<usize>) -> Event) {
         let start = self.batch.bytes.len();
+        let event = event(start..start + bytes.len());
+        self.last = event.port_time().unwrap_or(self.last);
+        self.begin();
         self.batch.bytes.extend_from_slice(bytes);
-        self.batch.events.push(event(start..start + bytes.len()));
+        self.batch.events.push(event);
         if self.batch.bytes.len() >= BATCH_BYTES || self.batch.events.len() >= BATCH_EVENTS {
             self.flush();
         }
@@ -407,9 +421,17 @@ impl RecordHandle {
 
     /// Adds a link event, which has no bytes.
     pub(crate) fn push_event(&mut self, event: Event) {
+        self.begin();
         self.batch.events.push(event);
         if self.batch.events.len() >= BATCH_EVENTS {
             self.flush();
+        }
+    }
+
+    /// Announces the first event of a batch to the writer.
+    fn begin(&self) {
+        if self.batch.events.is_empty() {
+            self.pending.set(self.last);
         }
     }
 
@@ -430,8 +452,10 @@ impl RecordHandle {
                 self.lost += batch.events.len() as u64;
             } else {
                 self.batch = batch;
+                return;
             }
         }
+        self.pending.set(Nanos::MAX);
     }
 
     /// Hands over the remaining events, blocking until there is room.
@@ -441,6 +465,7 @@ impl RecordHandle {
         if events > 0 && self.sender.send(last).is_err() {
             self.lost += events;
         }
+        self.pending.set(Nanos::MAX);
     }
 
     /// Returns the number of events lost because the writer thread was too slow or gone.

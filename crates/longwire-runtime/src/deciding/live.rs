@@ -126,7 +126,7 @@ impl NetworkParts {
             stage.on_port_loss = on_port_loss;
             ingress.push(stage);
             lines.push(line);
-            let output = foundation.recorded.departures(LinkId(index as u32), 0);
+            let output = foundation.recorded.departures(LinkId(index as u32));
             let output = output.filter(|_| foundation.recorded.wants_frames());
             outputs.push((port.tx, Arc::clone(&shared), output));
             sources.ports.push((name, shared));

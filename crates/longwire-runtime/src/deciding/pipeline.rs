@@ -77,7 +77,7 @@ pub fn run_to_end<R: RxPort, T: TxPort>(
             ingress_stage(rx, (clock.clone(), line_of(memory, 2, true), form), &shared)?;
         inputs.push(PipelineInput { stage, clock });
         lines.push(reader);
-        let output = recorded.departures(LinkId(index as u32), 0);
+        let output = recorded.departures(LinkId(index as u32));
         let output = output.filter(|_| recorded.wants_frames());
         outputs.push((tx, shared, output.map(RecordHandle::waiting)));
     }

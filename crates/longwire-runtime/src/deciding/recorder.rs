@@ -11,12 +11,12 @@ pub(super) use crate::record::RecordingParts;
 impl RecordingParts {
     /// Returns a recorder that records arrivals and verdicts.
     pub(super) fn recorder(&self) -> Option<EventRecorder> {
-        self.recorder_of(LinkId(0), 0)
+        self.recorder_of(LinkId(0))
     }
 
-    /// Returns the recorder of one link, for a stage that drives it alone on the thread `source`.
-    pub(crate) fn recorder_of(&self, link: LinkId, source: usize) -> Option<EventRecorder> {
-        let handle = self.arrivals(link, source)?;
+    /// Returns the recorder of one link, for a stage that drives it alone.
+    pub(crate) fn recorder_of(&self, link: LinkId) -> Option<EventRecorder> {
+        let handle = self.arrivals(link)?;
         Some(EventRecorder::new(Some(handle), self.wants_frames()))
     }
 }

@@ -67,8 +67,8 @@ impl PairPlan {
             let link_id = LinkId(from as u32);
             let recorded = foundation.recorded;
             // Departures are recorded under the number of the output port.
-            let departures = recorded.departures(LinkId(1 - link_id.0), from);
-            let recorded = (recorded.recorder_of(link_id, from), departures);
+            let departures = recorded.departures(LinkId(1 - link_id.0));
+            let recorded = (recorded.recorder_of(link_id), departures);
             let direction = DirectionConfig {
                 seed: config.seed,
                 link_id,

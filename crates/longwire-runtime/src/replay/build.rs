@@ -199,9 +199,7 @@ impl ReplayBuilder<'_> {
             icmp: None,
             log: observed.map(|observed| OfferLogger::new(observed, !transparent)),
         };
-        let source = link_id.0 as usize;
-        let departures = recorded.departures(link_id, source);
-        let recorded = (recorded.recorder_of(link_id, source), departures);
+        let recorded = (recorded.recorder_of(link_id), recorded.departures(link_id));
         let Direction {
             admission,
             mut egress,

@@ -34,10 +34,7 @@ fn assert_same_offline(link: &str) {
     let report = read_json(&report);
     let run = format!("--seed {} --epoch {}", report["seed"], report["epoch_ns"]);
     let input = dir.file("run.in.pcapng");
-    for capture in [&input, &dir.file("run.out.pcapng")] {
-        let frames = captured(capture);
-        assert!(frames.is_sorted_by_key(|(time, ..)| *time), "{capture}");
-    }
+    assert_in_time_order(&dir);
     for (at, way, entry, exit) in [(0, "up", "near", "far"), (1, "down", "far", "near")] {
         let artifacts = &report["ports"][at as usize]["artifacts"];
         assert_eq!(artifacts["unrecorded"], 0, "{artifacts}");
@@ -58,6 +55,14 @@ fn assert_same_offline(link: &str) {
                 "{way}: bytes differ"
             );
         }
+    }
+}
+
+/// Checks the captures of a run with the prefix `run`.
+fn assert_in_time_order(dir: &Folder) {
+    for capture in ["run.in.pcapng", "run.out.pcapng"] {
+        let frames = captured(&dir.file(capture));
+        assert!(frames.is_sorted_by_key(|(time, ..)| *time), "{capture}");
     }
 }
 
@@ -192,6 +197,7 @@ fn a_recorded_network_decides_the_same_again() {
     let report = record(&site, &dir);
     assert_nothing_lost(&report);
     assert_eq!(report["unrecorded"], 0, "{report}");
+    assert_in_time_order(&dir);
     let [file, input, live] =
         ["network.toml", "run.in.pcapng", "live.csv"].map(|name| dir.file(name));
     let (log, out) = (dir.file("off.csv"), dir.file("off.pcapng"));

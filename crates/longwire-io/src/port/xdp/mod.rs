@@ -63,7 +63,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<OpenPort<XdpRx, XdpTx>,
         PortError::unsupported(
             &port,
             format!(
-                "MTU {} is too large for AF_XDP; use at most {}, or packet:{name}",
+                "MTU {} is too large for AF_XDP; the maximum is {}; or use packet:{name}",
                 interface.mtu,
                 Umem::FRAME_MAX - LINK_HEADER
             ),
