@@ -87,7 +87,7 @@ class StandIn:
                 return 200, {"attachments": [self.attachments[name] for name in sorted(self.attachments)]}
         if path == "/v1/networks":
             with self.lock:
-                return 200, {"networks": [{"name": name, "state": "running"} for name in sorted(self.networks)]}
+                return 200, {"networks": [self.network(name) for name in sorted(self.networks)]}
         if path.startswith("/v1/networks/"):
             return self.answer_network(method, path.removeprefix("/v1/networks/"), body)
         if path.startswith("/v1/attachments/"):
@@ -104,6 +104,9 @@ class StandIn:
                 return 200, {"name": name, "packets_in": 0, "packets_out": 0, "dropped": 0, "in_flight": 0}
         return 404, {"error": f"there is no {path}"}
 
+    def network(self, name: str) -> dict:
+        """Returns the view of a network."""
+        return {"name": name, "state": "running", "spec": self.networks[name]}
 
     def answer_network(self, method: str, path: str, body: dict | None) -> tuple[int, dict]:
         name, _, rest = path.partition("/")
@@ -111,9 +114,10 @@ class StandIn:
             time.sleep(self.network_seconds)
             with self.lock:
                 self.networks.pop(name, None)
-                if method == "PUT":
-                    self.networks[name] = body
-            return 200, {"name": name, "state": "running"}
+                if method == "DELETE":
+                    return 200, {"name": name}
+                self.networks[name] = body
+                return 200, self.network(name)
         if rest == "stats" and name in self.networks:
             return 200, {"totals": {"packets_out": 300, "drops": {}}}
         if rest == "report" and name in self.networks:
