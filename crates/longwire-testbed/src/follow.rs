@@ -106,8 +106,8 @@ fn wait(ended: &OwnedFd, hosts: &[FollowedHost]) -> bool {
     }
 }
 
-/// Processes a host's events: restores its routes and neighbours after it came up, and enters its
-/// new MAC address at the other hosts.
+/// Processes a host's events: restores its routes and neighbours after it came up. If its MAC
+/// address changed, updates the other hosts' neighbour entries.
 fn follow(hosts: &mut [FollowedHost], number: usize) {
     let host = &mut hosts[number];
     let (known, mut came_up) = (host.mac, false);

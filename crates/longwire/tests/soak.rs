@@ -13,8 +13,7 @@ use common::program::{RunningProgram, longwire, quiet, status_of};
 use common::{count, have, list, read_json};
 use longwire_testbed::support::Folder;
 
-/// Options to set in turn; together they switch between plain queues and every kind of managed
-/// queue.
+/// Options to set in turn. They switch between tail drop and CoDel, FQ-CoDel, DualPI2 and RED.
 const OPTIONS: [&str; 8] = [
     "rate=20mbit queue=100p",
     "queue=codel delay=20ms",

@@ -74,9 +74,9 @@ const NTH: Entry<Described<dyn DuplicationModel>> = Entry::new(
 
 const TRACE: Entry<Described<dyn DuplicationModel>> = Entry::new(
     "trace",
-    "duplication probability over time, from a table or a duplicate model of the crate \
-     netem-trace, whose patterns depend on the number of consecutive duplicated frames; times \
-     count from the link's start",
+    "duplication probability over time, from a table or a netem-trace duplicate model (a list of \
+     probabilities, indexed by the number of consecutive duplicated frames so far). Times are \
+     relative to the link's start",
     &[
         Param {
             help: "file: rows of time and probability, separated by commas, tabs or spaces; the \

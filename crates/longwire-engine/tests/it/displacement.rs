@@ -82,8 +82,8 @@ fn each_gap_ends_with_a_frame_that_hurries() {
     assert!(numbers("gap:gap=4,rate=0%").is_empty());
 }
 
-/// After a frame sent ahead, gap - 1 frames are delayed, plus a geometric number: like in netem, an
-/// unselected frame does not restart the gap.
+/// After a frame is sent ahead, gap - 1 frames plus a geometrically distributed number are delayed.
+/// Like netem's, the gap does not restart at an unselected frame.
 #[test]
 fn gaps_are_longer_with_a_probability() {
     let hurried = hurried("gap:gap=5,rate=30%", 400_000);

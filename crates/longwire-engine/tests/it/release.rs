@@ -129,7 +129,8 @@ fn never_comes_last() {
     assert_eq!(queue.pop_due(Nanos::MAX).map(|popped| popped.2), Some(3));
 }
 
-/// A backlog of 10,000 items on each of 3 links, partly pushed out of order.
+/// A backlog of 10,000 items on each of 3 links. Seven consecutive items share a release and pop by
+/// link number, not in push order.
 #[test]
 fn long_lines_keep_their_order() {
     let mut queue = ReleaseQueue::new();

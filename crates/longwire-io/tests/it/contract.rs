@@ -125,15 +125,15 @@ fn with_station(kind: &str, mtu: u32, options: &OpenOptions) -> Option<(Pair, Po
     Some((pair, port, station))
 }
 
-/// Frames are sent one by one. Stamps must be in order and between sending and reception, and
-/// mostly shortly before the latter.
+/// Frames are sent one by one. Stamps must be in order, and between sending and reception, mostly
+/// just before reception.
 #[test]
 fn arrivals_are_tight_and_in_order() {
     for (kind, mode) in MODES {
         let Some((_pair, mut port, mut station)) = with_station(kind, 1500, &options(mode)) else {
             continue;
         };
-        // The clock difference used by `packet:` is accurate to some tens of nanoseconds.
+        // The clock difference used by `packet:` is accurate to tens of nanoseconds.
         let slack_ns = if kind == "packet" { 500 } else { 0 };
         let mut late = Vec::new();
         let mut last = Nanos::ZERO;

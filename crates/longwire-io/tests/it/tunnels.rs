@@ -372,9 +372,10 @@ proptest! {
         let mut wrapped = tunnel.wrap(&frame, &spec);
         let at = tunnel.sum_at();
         wrapped[at..at + 2].fill(0);
+        // The outer checksum covers the payload as is, with the inner checksum still incomplete. A
+        // tunnel's would cover the completed packet.
         let sum = !tunnel.sum(&wrapped);
         let sum = if sum == 0 { 0xffff } else { sum };
-        // The sum covers the quoted bytes unchanged, unlike that of a completed packet.
         prop_assert_eq!(wrapped[at..at + 2].to_vec(), [0, 0]);
         wrapped[at..at + 2].copy_from_slice(&sum.to_be_bytes());
         let before = wrapped.clone();

@@ -23,7 +23,7 @@ const LINKS: [&str; 7] = [
 /// The network's next event.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A frame from a station, after some microseconds.
+    /// A frame from a station, and the time before it in microseconds.
     Frame { after: u64, port: u16, len: usize },
     /// Replaces a link's options.
     Change { link: u32, to: usize },

@@ -28,7 +28,7 @@ impl Feeder {
     }
 }
 
-/// Matches arrivals, given as digests, with a trace whose digests are 0 to `total`.
+/// Matches arrivals, given as digests, against a trace with the digests `0..total`.
 fn run(total: u64, arrivals: &[u64]) -> Matching {
     let mut matching = Matching::new();
     let mut feeder = Feeder { next: 0, total };

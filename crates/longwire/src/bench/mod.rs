@@ -35,10 +35,10 @@ pub struct BenchArgs {
     /// Benchmark to run
     #[command(subcommand)]
     pub what: Bench,
-    /// Port type in accuracy, rate and live: packet, xdp or auto
+    /// Port type for accuracy, rate and live: packet, xdp or auto
     #[arg(long, global = true, value_name = "KIND", default_value = "packet")]
     pub port: String,
-    /// Wait mode in accuracy
+    /// Wait mode for accuracy
     #[arg(long, global = true, value_name = "MODE", default_value = "spin")]
     pub wait: Wait,
     /// Run only a few short rows, to test the benchmark itself

@@ -136,7 +136,7 @@ fn vlan_tags_are_carried_and_choose_links() {
     assert_eq!(matching(&elsewhere, "vlan.id == 8"), 60);
     assert_eq!(records(&elsewhere).len(), 60);
     let report = network.stop();
-    // One of the two frames of the reply was lost as well.
+    // The link also lost one of the two frames from which the switch learned the station.
     assert_eq!(
         named(&report["links"], "seven")["drops"]["loss"],
         51,

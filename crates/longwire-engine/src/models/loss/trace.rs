@@ -6,8 +6,9 @@ use crate::trace::{Chances, END, FILE, Quantity, TIME_COLUMN, TIME_UNIT, WHERE, 
 
 pub const ENTRY: Entry<PlacedLoss> = Entry::new(
     "trace",
-    "loss probability over time, from a table or a loss model of the crate netem-trace, whose \
-     patterns depend on the number of consecutive losses; times count from the link's start",
+    "loss probability over time, from a table or a netem-trace loss model (a list of \
+     probabilities, indexed by the number of consecutive losses so far). Times are relative to the \
+     link's start",
     &[
         FILE.help(
             "file: rows of time and probability, separated by commas, tabs or spaces; the first \

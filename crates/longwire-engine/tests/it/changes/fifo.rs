@@ -206,7 +206,7 @@ fn a_derived_limit_follows_rate_and_delay() {
 #[test]
 fn the_rest_of_a_frame_continues_at_any_rate() {
     let ms = 1_000_000;
-    // 1,000 bytes from 0 on; the rate changes at 4 ms, in the middle of the frame.
+    // 1,000 bytes start at 0; the rate changes at 4 ms, in the middle of the frame.
     for (before, after, departure) in [
         ("1mbit", "unlimited", 4 * ms),
         ("1mbit", "500kbit", 12 * ms),

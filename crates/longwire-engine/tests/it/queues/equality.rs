@@ -383,7 +383,7 @@ fn no_queue_depends_on_the_times_of_polling() {
             while slow < 60 {
                 let frames = draws.scale(10, 1_500) as usize;
                 let pattern = pattern(&mut draws, frames);
-                // At these rates, default times of some milliseconds matter.
+                // At these rates, default times of a few milliseconds matter.
                 if (500_000..20_000_000).contains(&pattern.rate) {
                     run_engine(&pattern, &text, slow);
                     slow += 1;

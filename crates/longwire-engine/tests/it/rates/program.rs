@@ -1,6 +1,6 @@
 //! The integral of a varying rate, in exact fractions.
 
-/// A rate in bit/s from `time` on, in nanoseconds after the epoch.
+/// A rate in bit/s, and its start in nanoseconds after the epoch.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub time: u64,
@@ -14,7 +14,7 @@ pub enum After {
     Hold,
     /// Stops at this time.
     Stop(u64),
-    /// Repeats from this time on.
+    /// Repeats from this time.
     Again(u64),
 }
 

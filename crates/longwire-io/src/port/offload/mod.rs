@@ -77,7 +77,7 @@ impl Segments {
         self.kind.matches(headers) && headers.payload_at == usize::from(self.header_len)
     }
 
-    /// Returns a code from 1 to 7 for the kind and CWR.
+    /// Returns a nonzero code of at most 3 bits for the kind and CWR.
     pub(crate) fn code(self) -> u32 {
         match (self.kind, self.cwr_once) {
             (SegmentKind::TcpV4, false) => 1,

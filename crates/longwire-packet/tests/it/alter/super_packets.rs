@@ -141,7 +141,7 @@ fn packets_that_must_stay_whole_go_to_the_segmenter() {
         let expected = [segmented, fragmented, 1 - segmented - fragmented];
         assert_eq!(counts.map(|name| count(&alterations, name)), expected);
         if segmented == 1 {
-            // The packet is complete, with a length and without trailing bytes.
+            // The segmenter gets the whole packet, with its length field set and no padding.
             let whole = taken.concat();
             assert!(whole.len() <= 18 + 40 + 20 + 5_000);
             let len_at = if whole[16..18] == [8, 0] { 20 } else { 22 };

@@ -81,7 +81,7 @@ impl Seen {
     }
 }
 
-/// Returns some cases that cover every model.
+/// Returns a subset of the cases that covers every model.
 pub fn covering() -> Vec<Case> {
     let mut seen = Seen::default();
     let cases = (0..4_000).map(|number| Case::random(1 << 32 | number));

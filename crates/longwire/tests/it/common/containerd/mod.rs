@@ -145,7 +145,7 @@ impl Drop for Engine {
     }
 }
 
-/// Removes the unused cgroups of this name left by runc and the kernel.
+/// Removes leftover cgroups of this name from every hierarchy; those in use stay.
 pub fn remove_cgroups(name: &str) {
     let hierarchies = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
     let hierarchies = hierarchies.flatten().map(|entry| entry.path());
