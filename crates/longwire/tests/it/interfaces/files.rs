@@ -1,5 +1,5 @@
 //! System and user files: `/run/longwire`, a missing `/etc/hosts`, reports that cannot be written,
-//! and pictures on a full disk.
+//! and full disks.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use longwire_testbed::support::{Folder, within};
 use super::unshared_by_root;
 use crate::common::program::{Ran, longwire, run_in};
 use crate::common::site::wired;
-use crate::common::{pcap, write};
+use crate::common::{pcap, rows_of, write};
 
 /// Runs a script as root in a mount namespace with an empty `/run`; `$1` is the program.
 fn with_empty_run(script: &str) -> Option<Ran> {
@@ -139,4 +139,23 @@ fn a_picture_on_a_full_disk_leaves_the_one_before() {
     };
     let ran = ran.prints("cannot write the figure");
     assert!(ran.stdout.ends_with("before\na.png\n"), "{ran:?}");
+}
+
+#[test]
+fn a_log_ends_well_although_the_disk_of_the_captures_is_full() {
+    let (dir, disk) = (Folder::new(), Folder::new());
+    let [log, capture] = ["a.parquet", "a.pcap"].map(|name| dir.file(name));
+    let frames: Vec<_> = (0..1000).map(|number| (number * 100_000, 1_000)).collect();
+    write(&capture, pcap(&frames));
+    // Mount a small file system at `$2`.
+    let script = format!(
+        "mount -t tmpfs -o size=64k none \"$2\" && \
+         \"$1\" run --one-way pcap:{capture} null --capture \"$2\"/c --log {log} 2>&1 || true"
+    );
+    let folder = disk.path().to_str().expect("a path of UTF-8");
+    let Some(ran) = unshared_by_root(&["--mount"], &script, &[folder]) else {
+        return;
+    };
+    ran.prints("No space left on device");
+    assert!(rows_of(&log).len() > 100);
 }
