@@ -140,19 +140,23 @@ pub fn taken(mut client: Client, path: &str) -> Option<[u64; 2]> {
 pub fn assert_crossed(taken: impl Fn() -> Taken, ping: impl FnOnce() -> Option<f64>, delays: f64) {
     let before = taken();
     assert_not_early(ping(), delays);
-    let after = taken();
-    let crossed = [0, 1].map(|way| {
-        let more = after
-            .iter()
-            .map(|(link, after)| after[way] - before[link][way]);
-        // Address resolution may add frames.
-        more.filter(|frames| *frames >= PINGS).collect::<Vec<u64>>()
-    });
     let links = usize::from(delays > 0.0);
-    let once = crossed[0].iter().all(|frames| *frames < 2 * PINGS);
-    // Multicasts of other containers may arrive as well.
-    let right = crossed[0].len() == links && once && crossed[1].len() >= links;
-    assert!(right, "{delays} ms: {before:?}, {after:?}");
+    // After its last request, ping waits only for two round trips, so a reply may still be on its
+    // way.
+    wait_for(&format!("{delays} ms"), || {
+        let after = taken();
+        let crossed = [0, 1].map(|way| {
+            let more = after
+                .iter()
+                .map(|(link, after)| after[way] - before[link][way]);
+            // Address resolution may add frames.
+            more.filter(|frames| *frames >= PINGS).collect::<Vec<u64>>()
+        });
+        let once = crossed[0].iter().all(|frames| *frames < 2 * PINGS);
+        // Multicasts of other containers may arrive as well.
+        let right = crossed[0].len() == links && once && crossed[1].len() >= links;
+        if right { Ok(()) } else { Err((&before, after)) }
+    });
 }
 
 /// Returns an attachment to `eth0` of the namespace at this path.
