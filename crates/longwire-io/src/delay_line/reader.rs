@@ -151,29 +151,42 @@ impl DelayLineReader {
         Some(frame)
     }
 
-    /// Returns a held frame's descriptor as written, except after in-place decisions and edits.
+    /// Returns a held frame's descriptor as written, except after in-place decisions and edits, and
+    /// its bytes; empty for a lent frame.
+    ///
+    /// # Panics
+    /// If the frame belongs to another delay line.
+    #[inline]
+    pub fn record(&self, frame: &HeldFrame) -> (Descriptor, &[u8]) {
+        let (at, head) = self.record_of(frame);
+        let memory = &self.shared.memory;
+        // SAFETY: see `record_of`; the head says that a tail follows. The frame is not freed while
+        // `self` is borrowed.
+        unsafe {
+            let descriptor = head.descriptor(|| memory.load(at + size_of::<Head>()));
+            (
+                descriptor,
+                memory.slice(at + head.bytes_at(), head.stored()),
+            )
+        }
+    }
+
+    /// Returns the descriptor of [`Self::record`].
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
     #[inline]
     pub fn descriptor(&self, frame: &HeldFrame) -> Descriptor {
-        let (at, head) = self.record_of(frame);
-        // SAFETY: see `record_of`; the head says that a tail follows.
-        head.descriptor(|| unsafe { self.shared.memory.load(at + size_of::<Head>()) })
+        self.record(frame).0
     }
 
-    /// Returns a held frame's bytes; empty for a lent frame.
+    /// Returns the bytes of [`Self::record`].
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
     #[inline]
     pub fn bytes(&self, frame: &HeldFrame) -> &[u8] {
-        let (at, head) = self.record_of(frame);
-        // SAFETY: see `record_of`; the frame is not freed while `self` is borrowed.
-        unsafe {
-            let memory = &self.shared.memory;
-            memory.slice(at + head.bytes_at(), head.stored())
-        }
+        self.record(frame).1
     }
 
     /// Prefetches a held frame's record.

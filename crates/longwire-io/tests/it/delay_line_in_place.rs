@@ -155,7 +155,12 @@ impl Line {
     fn take_arrived(&mut self) {
         let expected = self.oracle.arrived.pop_front();
         let at = self.reader.arrived_at();
-        let taken = self.reader.take_arrived();
+        let until = at.unwrap_or(Nanos::MAX);
+        if until > Nanos::ZERO {
+            let before = until.saturating_sub(Nanos::from_nanos(1));
+            assert!(self.reader.take_arrived(before).is_none());
+        }
+        let taken = self.reader.take_arrived(until);
         let shown = taken.as_ref().map(|(_, meta)| (meta.arrival, meta.len));
         let len = expected.map(|(_, len)| len as u32);
         assert_eq!(shown, at.zip(len));

@@ -8,7 +8,7 @@ use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
 
 use super::carriers::FollowedCarriers;
 use super::flows::FlowCount;
-use super::frames::{Arriving, Exit, Frame};
+use super::frames::{Arriving, Exit, Frame, Run};
 use super::lanes::Lanes;
 use super::orders::{Order, Orders, Task};
 use super::report::InsideCounts;
@@ -30,8 +30,6 @@ pub struct Core {
     /// Reused buffer for frames taken off the lines.
     incoming: Vec<IncomingFrame>,
     pub(super) orders: Orders,
-    /// Changes applied so far.
-    changes: u64,
     /// Lines whose frames bypass the switch and the classifier.
     pub(super) lanes: Lanes,
     /// The network does not change before this time.
@@ -64,12 +62,13 @@ pub(crate) struct MovedFrame {
     pub by: Nanos,
 }
 
-/// An arrived frame, its header fields and its target.
+/// An arrived frame, its header fields, its exit (`None` if it is not forwarded) and its target.
 struct IncomingFrame {
     port: PortIndex,
     meta: FrameMeta,
     frame: Frame,
     key: FrameKey,
+    exit: Option<Exit>,
     target: Target,
 }
 
@@ -90,7 +89,6 @@ impl Core {
             shards,
             incoming: Vec::with_capacity(BURST),
             orders: Orders::default(),
-            changes: 0,
             lanes: Lanes::default(),
             steady_until: Nanos::ZERO,
             advanced: Nanos::ZERO,
@@ -177,7 +175,6 @@ impl Core {
             match order.task {
                 Task::Change(work) => {
                     self.close_lanes();
-                    self.changes += 1;
                     work(self, at);
                 }
                 Task::Query(query) => query(self),
@@ -245,30 +242,45 @@ impl Core {
             }
             self.close_lanes();
         }
-        let mut incoming = std::mem::take(&mut self.incoming);
-        while incoming.len() < BURST
-            && let Some((line, _)) = self.shards.first.state.frames.next_arrival(until)
-            && let Some((meta, frame)) = self.shards.first.state.frames.take(line)
+        // Neither the switch nor the rules may change within a burst.
+        while let Some(at) = self.orders.next_at()
+            && at <= until.max(self.advanced)
         {
-            incoming.push(self.incoming_frame(PortIndex(line), meta, frame));
+            if at > self.advanced {
+                let taken = self.take_in_burst(at.saturating_sub(NANO), tolerance);
+                if taken > 0 {
+                    return taken;
+                }
+            }
+            self.advance(at);
+        }
+        self.take_in_burst(until, tolerance)
+    }
+
+    /// Like [`Core::take_in`], given that no order is due.
+    fn take_in_burst(&mut self, until: Nanos, tolerance: Nanos) -> usize {
+        let mut incoming = std::mem::take(&mut self.incoming);
+        let mut arrival = self.advanced;
+        while incoming.len() < BURST
+            && let Some(Run { line, until, .. }) = self.shards.first.state.frames.next_run(until)
+        {
+            while incoming.len() < BURST
+                && let Some((stamped, frame)) = self.shards.first.state.frames.take(line, until)
+            {
+                arrival = arrival.max(stamped.arrival);
+                self.note_moved(line.into(), stamped.arrival, arrival, tolerance);
+                let meta = FrameMeta { arrival, ..stamped };
+                let coming = self.incoming_frame(PortIndex(line), meta, frame);
+                self.classifier
+                    .prefetch(&coming.key, |row| prefetch_to_read(row, ROW_LEN));
+                incoming.push(coming);
+            }
         }
         self.classify(&mut incoming);
         let taken = incoming.len();
-        let changes = self.changes;
-        for IncomingFrame {
-            port,
-            meta,
-            frame,
-            target,
-            ..
-        } in incoming.drain(..)
-        {
-            let arrival = meta.arrival.max(self.advanced);
-            self.advance(arrival);
-            self.note_moved(port.0.into(), meta.arrival, arrival, tolerance);
-            let meta = FrameMeta { arrival, ..meta };
-            let target = Some(target).filter(|_| changes == self.changes);
-            self.switch(port, frame, meta, target);
+        for coming in incoming.drain(..) {
+            self.advance_links(coming.meta.arrival);
+            self.enter(coming);
         }
         self.incoming = incoming;
         taken
@@ -294,33 +306,38 @@ impl Core {
         self.moved.append(moved);
     }
 
-    /// Returns an arrived frame before classification, and prefetches its row of the
-    /// classifier's table.
+    /// Returns an arrived frame before classification. A later fragment has the ports of its
+    /// datagram.
     #[inline]
     fn incoming_frame(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) -> IncomingFrame {
-        let key = self.key_of(port, &frame);
-        self.classifier
-            .prefetch(&key, |row| prefetch_to_read(row, ROW_LEN));
-        IncomingFrame {
-            port,
-            meta,
-            frame,
-            key,
-            target: Target::Drop,
-        }
-    }
-
-    /// Returns the fields that rules match. A later fragment has the ports of its datagram.
-    #[inline]
-    fn key_of(&mut self, port: PortIndex, frame: &Frame) -> FrameKey {
-        let bytes = self.shards.first.state.frames.bytes(frame);
+        let bytes = self.shards.first.state.frames.bytes(&frame);
         let mut key = self.classifier.key(port, bytes);
         if self.classifier.uses_transport()
             && let Some(ports) = self.datagrams.of_later(bytes)
         {
             key.set_ports(ports);
         }
-        key
+        let since = meta.arrival.saturating_sub(self.epoch);
+        IncomingFrame {
+            port,
+            meta,
+            key,
+            exit: Exit::of(self.bridge.forward(since, port, bytes), port),
+            target: Target::Drop,
+            frame,
+        }
+    }
+
+    /// Returns the target that the classifier finds for a frame.
+    #[inline]
+    fn target_of(&self, coming: &IncomingFrame) -> Target {
+        let bytes = if self.classifier.reads_bytes() {
+            self.shards.first.state.frames.bytes(&coming.frame)
+        } else {
+            &[]
+        };
+        let len = coming.meta.len;
+        self.classifier.classify_by(&coming.key, bytes, len).target
     }
 
     /// Classifies frames. With many links, most lookups miss the cache, so prefetching for
@@ -329,15 +346,7 @@ impl Core {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
         for coming in incoming {
-            let classifier = &self.classifier;
-            let bytes = if classifier.reads_bytes() {
-                self.shards.first.state.frames.bytes(&coming.frame)
-            } else {
-                &[]
-            };
-            coming.target = classifier
-                .classify_by(&coming.key, bytes, coming.meta.len)
-                .target;
+            coming.target = self.target_of(coming);
             if let Target::Path(path) = coming.target {
                 paths[found] = path;
                 found += 1;
@@ -357,33 +366,30 @@ impl Core {
             return self.enter_batch(port, meta, Arriving::Bytes(bytes));
         }
         let frame = self.shards.first.state.frames.bring(port, bytes, meta.len);
-        self.switch(port, frame, meta, None);
+        let mut coming = self.incoming_frame(port, meta, frame);
+        coming.target = self.target_of(&coming);
+        self.enter(coming);
         false
     }
 
-    /// Determines the output ports with the switch, and offers the frame to `target`, or to the
-    /// classifier's target if `target` is `None`.
-    #[inline]
-    fn switch(
-        &mut self,
-        port: PortIndex,
-        mut frame: Frame,
-        meta: FrameMeta,
-        target: Option<Target>,
-    ) {
+    /// Offers a frame to its target.
+    #[inline(always)]
+    fn enter(&mut self, coming: IncomingFrame) {
+        let IncomingFrame {
+            port,
+            meta,
+            mut frame,
+            exit,
+            target,
+            ..
+        } = coming;
         self.entered = meta.arrival;
-        let target = target.unwrap_or_else(|| {
-            let key = self.key_of(port, &frame);
-            let bytes = self.shards.first.state.frames.bytes(&frame);
-            self.classifier.classify_by(&key, bytes, meta.len).target
-        });
-        let bytes = self.shards.first.state.frames.bytes(&frame);
-        if let Some(recorder) = &mut self.shards.first.state.recorder {
-            recorder.entered(port, meta, bytes);
+        let state = &mut self.shards.first.state;
+        if let Some(recorder) = &mut state.recorder {
+            recorder.entered(port, meta, state.frames.bytes(&frame));
         }
-        let since = meta.arrival.saturating_sub(self.epoch);
-        let Some(exit) = Exit::of(self.bridge.forward(since, port, bytes), port) else {
-            return self.shards.first.state.frames.free(frame);
+        let Some(exit) = exit else {
+            return state.frames.free(frame);
         };
         frame.set_exit(exit);
         let lost = exit.is_one_of(&self.lost_ports);

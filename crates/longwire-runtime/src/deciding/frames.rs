@@ -121,6 +121,16 @@ struct SharedFrame {
     handles: u32,
 }
 
+/// Consecutive arrivals on one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub line: u16,
+    /// The first frame's arrival.
+    pub first: Nanos,
+    /// The latest arrival that precedes all frames on other lines.
+    pub until: Nanos,
+}
+
 /// The frames of a network and their arrival lines.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
@@ -146,27 +156,34 @@ impl Frames {
         }
     }
 
-    /// Returns the line with the earliest arrival by `until`, and that arrival. Ties go to
-    /// the lower line.
+    /// Returns the earliest frames that arrived by `until`, up to the first frame of another line.
+    /// Ties go to the lower line.
     #[inline]
-    pub fn next_arrival(&mut self, until: Nanos) -> Option<(u16, Nanos)> {
-        let mut next: Option<(u16, Nanos)> = None;
+    pub fn next_run(&mut self, until: Nanos) -> Option<Run> {
+        let mut next: Option<Run> = None;
         for (line, reader) in self.lines.iter_mut().enumerate() {
-            let Some(arrival) = reader.arrived_at() else {
+            let Some(first) = reader.arrived_at() else {
                 continue;
             };
-            if next.is_none_or(|(_, before)| arrival < before) {
-                next = Some((line as u16, arrival));
-            }
+            let until = match &mut next {
+                Some(run) if run.first <= first => {
+                    run.until = run.until.min(first);
+                    continue;
+                }
+                Some(run) => run.first.saturating_sub(Nanos::from_nanos(1)).min(until),
+                None => until,
+            };
+            let line = line as u16;
+            next = Some(Run { line, first, until });
         }
-        next.filter(|(_, arrival)| *arrival <= until)
+        next.filter(|run| run.first <= until)
     }
 
-    /// Takes the next frame off a line and completes its checksum, because links and recorders may
-    /// read its bytes.
+    /// Takes a line's next frame that arrived by `until`, and completes its checksum, because links
+    /// and recorders may read its bytes.
     #[inline(always)]
-    pub fn take(&mut self, line: u16) -> Option<(FrameMeta, Frame)> {
-        let (frame, meta) = self.lines[usize::from(line)].take_arrived()?;
+    pub fn take(&mut self, line: u16, until: Nanos) -> Option<(FrameMeta, Frame)> {
+        let (frame, meta) = self.lines[usize::from(line)].take_arrived(until)?;
         // The switch sets the exit next.
         let entry = PortIndex(line);
         let place = FramePlace::Line(line, frame);
@@ -268,15 +285,16 @@ impl Frames {
         }
     }
 
-    /// Returns a frame's record on its line; for a frame on no line, a record without a release.
+    /// Returns a frame's record on its line and its bytes; for a frame on no line, a record without a
+    /// release.
     #[inline]
-    pub fn descriptor(&self, frame: &Frame) -> Descriptor {
-        let (len, part) = match self.place_of(frame) {
+    pub fn record(&self, frame: &Frame) -> (Descriptor, &[u8]) {
+        let (bytes, part) = match self.place_of(frame) {
             Some(FramePlace::Line(line, held)) => {
-                return self.lines[usize::from(*line)].descriptor(held);
+                return self.lines[usize::from(*line)].record(held);
             }
-            Some(FramePlace::Stored(stored)) => (stored.len() as u32, self.store.part(stored)),
-            Some(FramePlace::Shared(_)) | None => (0, None),
+            Some(FramePlace::Stored(stored)) => (self.store.bytes(stored), self.store.part(stored)),
+            Some(FramePlace::Shared(_)) | None => (&[][..], None),
         };
         let note = Note {
             release: Nanos::ZERO,
@@ -285,7 +303,7 @@ impl Frames {
             part,
             wire_len: frame.wire_len,
         };
-        Descriptor::new(len, &note)
+        (Descriptor::new(bytes.len() as u32, &note), bytes)
     }
 
     /// Prefetches the bytes of a frame.
@@ -497,5 +515,57 @@ impl Frames {
         let entry = PortIndex(line as u16);
         let place = FramePlace::Line(line as u16, held);
         self.handle(place, wire_len, (exit, entry))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longwire_engine::Bytes;
+    use longwire_io::delay_line::{DelayLineConfig, delay_line};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Runs are in order of arrival, then of lines, up to the chosen time.
+        #[test]
+        fn runs_are_in_order(
+            lines in prop::collection::vec(prop::collection::vec(0_u64..20, 0..12), 0..5),
+            until in 0_u64..20,
+        ) {
+            let mut readers = Vec::new();
+            let mut expected = Vec::new();
+            for (line, gaps) in lines.iter().enumerate() {
+                let config = DelayLineConfig { budget: Bytes(1 << 20), huge_pages: false };
+                let (mut writer, reader) = delay_line(&config).expect("memory");
+                let mut arrival = 0;
+                for gap in gaps {
+                    // Every other frame arrives together with its predecessor.
+                    arrival += gap.saturating_sub(10);
+                    let note = Note {
+                        release: Nanos::from_nanos(arrival),
+                        tag: 0,
+                        offload: longwire_io::Offload::NONE,
+                        part: None,
+                        wire_len: 1,
+                    };
+                    writer.push(&[line as u8], note).expect("room");
+                    expected.push((arrival, line as u16));
+                }
+                writer.publish();
+                readers.push(reader);
+            }
+            expected.retain(|(arrival, _)| *arrival <= until);
+            expected.sort_unstable();
+            let mut frames = Frames::new(readers);
+            let mut taken = Vec::new();
+            while let Some(run) = frames.next_run(Nanos::from_nanos(until)) {
+                while let Some((meta, frame)) = frames.take(run.line, run.until) {
+                    taken.push((meta.arrival.as_nanos(), run.line));
+                    frames.free(frame);
+                }
+            }
+            prop_assert_eq!(taken, expected);
+        }
     }
 }

@@ -210,10 +210,9 @@ impl Core {
         if self.records_frames() {
             // Arrivals at all ports must be recorded in order.
             while taken < BURST
-                && let Some((line, _)) = self.shards.first.state.frames.next_arrival(until)
+                && let Some(run) = self.shards.first.state.frames.next_run(until)
             {
-                let line = line.into();
-                let until = self.before_others(line, until);
+                let (line, until) = (run.line.into(), run.until);
                 taken += self.take_in_lane(line, (until, BURST - taken), tolerance);
             }
         } else {
@@ -223,20 +222,6 @@ impl Core {
         }
         self.bridge.count_paired(taken as u64);
         taken
-    }
-
-    /// Returns the time up to which a line's frames precede those of other lines, at most
-    /// `until`.
-    fn before_others(&mut self, line: usize, until: Nanos) -> Nanos {
-        let frames = &mut self.shards.first.state.frames;
-        let others = (0..self.lanes.open.len()).filter(|other| *other != line);
-        let others = others.filter_map(|other| {
-            let arrival = frames.line(other).arrived_at()?;
-            // Ties go to the lower line.
-            let goes_first = if line < other { 0 } else { 1 };
-            Some(arrival.saturating_sub(Nanos::from_nanos(goes_first)))
-        });
-        others.fold(until, Nanos::min)
     }
 
     #[inline]
@@ -259,11 +244,7 @@ impl Core {
         let mut taken = 0;
         while taken < frames {
             let Shard { network, state, .. } = &mut self.shards.first;
-            let arrived = state.frames.line(line).arrived_at();
-            if arrived.is_none_or(|arrival| arrival > until) {
-                break;
-            }
-            let Some((arrived, mut frame)) = state.frames.take(line as u16) else {
+            let Some((arrived, mut frame)) = state.frames.take(line as u16, until) else {
                 break;
             };
             taken += 1;

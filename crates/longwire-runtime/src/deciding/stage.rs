@@ -97,8 +97,8 @@ impl<T: TxPort> DecidingOutput<T> {
     /// Pushes the next ready frame to the port, if any.
     fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
         let next = self.ready.front()?;
-        let descriptor = frames.descriptor(&next.frame).released_at(next.release);
-        let bytes = frames.bytes(&next.frame);
+        let (descriptor, bytes) = frames.record(&next.frame);
+        let descriptor = descriptor.released_at(next.release);
         let (port, account) = (&mut self.port, &mut self.account);
         let pushed = account.give_from(port, next.last, (&descriptor, bytes), now);
         if pushed == PushResult::Full {
@@ -445,13 +445,13 @@ impl<T: TxPort> DecidingStage<T> {
         // The release of undecided frames is unknown.
         let until = now.saturating_sub(backlog::WINDOW);
         let frames = &mut self.core.shards.first.state.frames;
-        while let Some((line, arrival)) = frames.next_arrival(until)
-            && let Some((_, frame)) = frames.take(line)
+        while let Some(run) = frames.next_run(until)
+            && let Some((_, frame)) = frames.take(run.line, run.first)
         {
             frames.free(frame);
-            if let Some(output) = self.outputs.get_mut(usize::from(line)) {
+            if let Some(output) = self.outputs.get_mut(usize::from(run.line)) {
                 output.account.overloaded = true;
-                output.account.overdue(arrival, now, 1);
+                output.account.overdue(run.first, now, 1);
             }
         }
     }
@@ -600,13 +600,13 @@ impl<T: TxPort> OutputStage for DecidingStage<T> {
         let decision = event.map(|at| at.saturating_add(self.slack()));
         let waiting = self.core.shards.next_release();
         let frames = &mut self.core.shards.first.state.frames;
-        let arrival = frames.next_arrival(Nanos::MAX);
+        let arrival = frames.next_run(Nanos::MAX);
         let has_inbound = self.inbound.iter_mut().any(|line| !line.is_empty());
         let times = [
             decision,
             frames.next_release(),
             waiting,
-            arrival.map(|(_, arrival)| arrival),
+            arrival.map(|run| run.first),
             has_inbound.then_some(Nanos::ZERO),
         ];
         times.into_iter().flatten().min()

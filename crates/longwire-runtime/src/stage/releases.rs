@@ -35,10 +35,8 @@ pub(super) struct DecidedFrames {
 pub(super) trait FrameStorage {
     type Handle;
 
-    /// Returns a frame's record on the line.
-    fn record(&self, frame: &Self::Handle) -> Descriptor;
-
-    fn bytes_of<'a>(&'a self, frame: &'a Self::Handle) -> &'a [u8];
+    /// Returns a frame's record on the line and its bytes.
+    fn record(&self, frame: &Self::Handle) -> (Descriptor, &[u8]);
 
     fn remove(&mut self, frame: Self::Handle);
 
@@ -218,8 +216,8 @@ impl<S: FrameStorage> SortedFrames<S> {
             self.front = self.queue.pop_due(due_by);
         }
         let (_, release, frame) = self.front.as_ref()?;
-        let record = self.storage.record(frame).released_at(*release);
-        Some((record, self.storage.bytes_of(frame)))
+        let (record, bytes) = self.storage.record(frame);
+        Some((record.released_at(*release), bytes))
     }
 
     #[inline(always)]
@@ -234,7 +232,7 @@ impl<S: FrameStorage> SortedFrames<S> {
             Some((_, release, frame)) => (*release, frame),
             None => self.queue.peek()?,
         };
-        Some((release, self.storage.record(frame).tag()))
+        Some((release, self.storage.record(frame).0.tag()))
     }
 
     fn next_at(&mut self) -> Option<Nanos> {
@@ -249,13 +247,8 @@ impl FrameStorage for DelayLineReader {
     type Handle = HeldFrame;
 
     #[inline(always)]
-    fn record(&self, frame: &HeldFrame) -> Descriptor {
-        self.descriptor(frame)
-    }
-
-    #[inline(always)]
-    fn bytes_of<'a>(&'a self, frame: &'a HeldFrame) -> &'a [u8] {
-        self.bytes(frame)
+    fn record(&self, frame: &HeldFrame) -> (Descriptor, &[u8]) {
+        self.record(frame)
     }
 
     #[inline(always)]
@@ -273,13 +266,8 @@ impl FrameStorage for Frames {
     type Handle = Frame;
 
     #[inline]
-    fn record(&self, frame: &Frame) -> Descriptor {
-        self.descriptor(frame)
-    }
-
-    #[inline]
-    fn bytes_of<'a>(&'a self, frame: &'a Frame) -> &'a [u8] {
-        self.bytes(frame)
+    fn record(&self, frame: &Frame) -> (Descriptor, &[u8]) {
+        self.record(frame)
     }
 
     #[inline]
@@ -314,7 +302,7 @@ impl EgressLane {
             account,
             link,
         };
-        while let Some((meta, frame)) = host.frames.take(LINE) {
+        while let Some((meta, frame)) = host.frames.take(LINE, Nanos::MAX) {
             self.lane.offer(meta, frame, &mut host);
             let last = self.lane.link().last_arrival();
             let moved = last.saturating_sub(meta.arrival);
@@ -354,7 +342,7 @@ impl FrameAccess<Frame> for EgressFrames<'_> {
 
 impl LaneFrames<Frame> for EgressFrames<'_> {
     fn meta(&self, frame: &Frame) -> FrameMeta {
-        let record = self.frames.descriptor(frame);
+        let (record, _) = self.frames.record(frame);
         FrameMeta::new(record.release(), record.wire_len())
     }
 
@@ -366,7 +354,7 @@ impl LaneFrames<Frame> for EgressFrames<'_> {
     }
 
     fn discard(&mut self, frame: Frame) {
-        self.account.taken_off(&self.frames.descriptor(&frame));
+        self.account.taken_off(&self.frames.record(&frame).0);
         self.frames.free(frame);
     }
 }

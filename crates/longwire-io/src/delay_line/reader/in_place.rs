@@ -117,11 +117,11 @@ impl DelayLineReader {
         self.arrived_head().map(Head::release)
     }
 
-    /// Takes the arrived frame off the line but keeps its bytes, and completes its checksum if
-    /// necessary. Also returns its arrival and wire length.
+    /// Takes the arrived frame off the line if it arrived by `until` but keeps its bytes, and
+    /// completes its checksum if necessary. Also returns its arrival and wire length.
     #[inline(always)]
-    pub fn take_arrived(&mut self) -> Option<(HeldFrame, FrameMeta)> {
-        let head = self.arrived_head()?;
+    pub fn take_arrived(&mut self, until: Nanos) -> Option<(HeldFrame, FrameMeta)> {
+        let head = self.arrived_head().filter(|head| head.release() <= until)?;
         let meta = FrameMeta {
             arrival: head.release(),
             len: head.wire_len(|| self.tail_at(self.arrived)),

@@ -66,13 +66,14 @@ impl Core {
         let mut taken = 0;
         while taken < batch_max
             && (self.shards.batch.stored_len() as u64) < memory_left
-            && let Some((line, stamped)) = self.shards.first.state.frames.next_arrival(until)
+            && let Some(run) = self.shards.first.state.frames.next_run(until)
         {
+            let (line, stamped) = (run.line, run.first);
             let arrival = stamped.max(self.advanced);
             if self.orders.next_at().is_some_and(|at| at <= arrival) {
                 self.advance(arrival);
             }
-            let Some((meta, frame)) = self.shards.first.state.frames.take(line) else {
+            let Some((meta, frame)) = self.shards.first.state.frames.take(line, stamped) else {
                 break;
             };
             taken += 1;
