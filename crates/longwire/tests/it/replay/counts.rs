@@ -85,13 +85,15 @@ fn a_pipe_is_sent_as_it_is_read() {
     assert_eq!(ran.json()["inputs"][0]["name"], "standard input");
 }
 
-/// Skipping the beginning of a trace takes time; the replay starts afterwards.
+/// Skipping the beginning of a trace takes time; the replay starts afterwards. If it started before,
+/// every frame would be behind by 1.8 s. On a busy machine, frames are behind by milliseconds.
 #[test]
 fn times_count_from_the_first_frame_that_is_found() {
     let Some(wire) = Wire::new(1) else { return };
     let dir = Folder::new();
-    let line = slow_pipe(&trace(&dir), "0.6", "near0 --from 180ms");
+    let line = slow_pipe(&trace(&dir), "2", "near0 --from 180ms");
     let report = run_in(&wire.near, line).well().json();
     assert_eq!(report["links"][0]["packets_out"], 10);
-    assert_eq!(report["ports"][0]["artifacts"]["behind"], 0);
+    let behind_us = report["inputs"][0]["behind_max_us"].as_f64();
+    assert!(behind_us.is_some_and(|us| us < 1e6), "{report}");
 }
