@@ -35,6 +35,16 @@ const BLOCK_BYTES: usize = 2048;
 /// capacity.
 const REST_KEPT: usize = 32;
 
+impl<T> Default for Fifo<T> {
+    fn default() -> Fifo<T> {
+        Fifo {
+            first: VecDeque::new(),
+            more: None,
+            len: 0,
+        }
+    }
+}
+
 impl<T> Fifo<T> {
     /// Items per block.
     const BLOCK: usize = {
@@ -50,18 +60,21 @@ impl<T> Fifo<T> {
         }
     };
 
-    pub(crate) const fn new() -> Fifo<T> {
-        Fifo {
-            first: VecDeque::new(),
-            more: None,
-            len: 0,
-        }
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     /// Iterates from the front.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let rest = self.more.iter().flat_map(|more| more.rest.iter().flatten());
         self.first.iter().chain(rest)
+    }
+
+    /// Removes and returns the first item if `predicate` holds for it.
+    #[inline]
+    pub(crate) fn pop_front_if(&mut self, predicate: impl FnOnce(&T) -> bool) -> Option<T> {
+        self.first.front().filter(|first| predicate(first))?;
+        self.pop_front()
     }
 
     #[inline]
@@ -150,7 +163,7 @@ mod tests {
     /// Compares FIFOs of up to a few blocks with `VecDeque`.
     #[test]
     fn follows_the_standard_deque() {
-        let mut line = Fifo::new();
+        let mut line = Fifo::default();
         let mut oracle = VecDeque::new();
         let mut next = 0u64;
         for round in 0..200usize {
@@ -174,7 +187,7 @@ mod tests {
 
     #[test]
     fn memory_follows_the_backlog() {
-        let mut line = Fifo::new();
+        let mut line = Fifo::default();
         for item in 0..1_000_000u64 {
             line.push_back(item);
         }

@@ -28,8 +28,8 @@ pub trait FrameAccess<T> {
 /// A lane's interface to its caller: frame access and per-frame events.
 pub trait LaneHost<T>: FrameAccess<T> {
     /// Returns the time until which the link stays unchanged, or `None` if [`LaneHost::offered`]
-    /// must be called for every frame. Frames that find the link idle and depart before that time
-    /// are decided on arrival, without a call to `offered`.
+    /// must be called for every frame. Frames that depart before that time may be decided on
+    /// arrival, without a call to `offered`.
     #[inline]
     fn steady_until(&self) -> Option<Nanos> {
         None
@@ -97,7 +97,7 @@ impl<T> Lane<T> {
     pub fn offer(&mut self, frame: FrameMeta, mut item: T, host: &mut impl LaneHost<T>) -> bool {
         if let Some(steady_until) = host.steady_until() {
             // By reference: copying would stall on fields that were just written.
-            match &self.link.offer_idle(frame, steady_until) {
+            match &self.link.offer_early(frame, steady_until) {
                 None => {}
                 Some(Verdict::Queued) => {
                     self.held.push(item);

@@ -164,6 +164,12 @@ impl Medium {
         self.extras.is_none() && !self.rewrite && !self.reads_bytes()
     }
 
+    /// Whether no model may depend on the queue behind a frame.
+    #[inline]
+    pub fn ignores_queue(&self) -> bool {
+        self.losses.is_empty() && self.delay_fixed.is_some() && self.extras.is_none()
+    }
+
     fn reads_bytes(&self) -> bool {
         self.losses.reads_bytes() || self.delay.reads_bytes()
     }

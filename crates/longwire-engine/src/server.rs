@@ -1,11 +1,14 @@
 //! Service of a managed queue: dequeues frames when the link is ready, in event time.
 
+use core::mem;
+
 use longwire_packet::flow_hash::flow_hash;
 use longwire_packet::frame::{FrameMeta, priority_code_point};
 use longwire_packet::header::{Ecn, IpHeader};
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
+use crate::fifo::Fifo;
 use crate::frame_context::{FrameBytes, FrameContext};
 use crate::medium::Medium;
 use crate::models::queue::fifo::ManagedFifo;
@@ -36,9 +39,8 @@ pub(crate) struct Server {
     asks_at: Option<Nanos>,
     /// Whether the link is paused or off, so that no frame is dequeued.
     stopped: bool,
-    /// Last frame to enter service on a changeable link, counted by the tail-drop queue until
-    /// departure.
-    sending: FrameInService,
+    /// On a changeable link, frames that the tail-drop queue counts until their departure.
+    sent: SentFrames,
     /// Whether the link is changeable. Frames then cross the medium at departure instead of at
     /// dequeue, because a change may precede the departure.
     changeable: bool,
@@ -84,11 +86,60 @@ impl ServedQueue {
     }
 }
 
-/// The last frame to enter service.
+/// Frames whose departures are known: the last one, and earlier ones that were decided before they
+/// entered service.
+#[derive(Debug, Default)]
+struct SentFrames {
+    last: FrameInService,
+    /// In order of departure. The first ones may have departed.
+    earlier: Fifo<FrameInService>,
+    earlier_bytes: u64,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct FrameInService {
     departure: Nanos,
     len: u32,
+}
+
+impl SentFrames {
+    /// Adds a frame after the last one, and removes frames that departed by `now`.
+    #[inline]
+    fn add(&mut self, now: Nanos, frame: FrameInService) {
+        let last = mem::replace(&mut self.last, frame);
+        let remains = last.departure > now;
+        if remains || self.earlier.len() > 0 {
+            self.keep(now, remains.then_some(last));
+        }
+    }
+
+    #[inline(never)]
+    fn keep(&mut self, now: Nanos, last: Option<FrameInService>) {
+        while let Some(first) = self.earlier.pop_front_if(|first| first.departure <= now) {
+            self.earlier_bytes -= u64::from(first.len);
+        }
+        if let Some(last) = last {
+            self.earlier_bytes += u64::from(last.len);
+            self.earlier.push_back(last);
+        }
+    }
+
+    /// Returns the frames and bytes that depart after `now`.
+    #[inline]
+    fn counted(&self, now: Nanos) -> (u64, u64) {
+        if self.last.departure <= now {
+            return (0, 0);
+        }
+        let gone = self
+            .earlier
+            .iter()
+            .take_while(|frame| frame.departure <= now);
+        let rest = (self.earlier.len() as u64, self.earlier_bytes);
+        let (frames, bytes) = gone.fold(rest, |(frames, bytes), gone| {
+            (frames - 1, bytes - u64::from(gone.len))
+        });
+        (frames + 1, bytes + u64::from(self.last.len))
+    }
 }
 
 /// The frame in service, or the first frame in the aggregate.
@@ -138,7 +189,7 @@ impl Server {
             ready: None,
             asks_at: None,
             stopped: false,
-            sending: FrameInService::default(),
+            sent: SentFrames::default(),
             changeable: false,
             departing: None,
             decided_until: Nanos::ZERO,
@@ -221,15 +272,15 @@ impl Server {
     /// Returns the frames and bytes that a tail-drop queue counts in addition to its contents.
     #[inline]
     fn counted_sending(&self, now: Nanos) -> (u64, u64) {
-        if self.sending.departure > now && self.counts_frame_sent() {
-            (1, u64::from(self.sending.len))
+        if self.counts_sent() {
+            self.sent.counted(now)
         } else {
             (0, 0)
         }
     }
 
     #[inline]
-    fn counts_frame_sent(&self) -> bool {
+    fn counts_sent(&self) -> bool {
         let alone = !self.aggregates();
         self.changeable && alone && matches!(self.queue, ServedQueue::Fifo(_))
     }
@@ -341,11 +392,13 @@ impl Server {
         self.departing.is_some() || self.context.occupancy().0.0 > 0
     }
 
-    /// Starts serving an arriving frame immediately if the link is idle, under the conditions of
-    /// [`Server::next_in_turn`]; equivalent to enqueuing and then serving it. If the frame departs
-    /// before `steady_until`, the time of the next change, it also crosses the medium.
+    /// Starts serving an arriving frame if no undecided frame is ahead of it, under the conditions
+    /// of [`Server::next_in_turn`]; equivalent to enqueuing and then serving it. If the frame departs
+    /// before `steady_until`, the time of the next change, it also crosses the medium. A frame that
+    /// finds the link busy must enter service before that time, and the medium must not depend on the
+    /// queue, which is unknown then.
     #[inline(always)]
-    pub fn pass_idle(
+    pub fn pass_early(
         &mut self,
         frame: FrameMeta,
         steady_until: Nanos,
@@ -356,16 +409,28 @@ impl Server {
         let ServedQueue::Fifo(fifo) = &self.queue else {
             return None;
         };
-        let is_idle = !self.holds_frames() && !self.stopped && transmitter.free_at() <= arrival;
-        if !is_idle || !fifo.fits(len, (0, 0), (0, 0)) {
+        if self.holds_frames() || self.stopped {
+            return None;
+        }
+        let mut ahead = (0, 0);
+        let free_at = transmitter.free_at();
+        if free_at > arrival {
+            let is_known = free_at < steady_until && medium.ignores_queue() && self.counts_sent();
+            if !is_known {
+                return None;
+            }
+            ahead = self.sent.counted(arrival);
+        }
+        if !fifo.fits(len, ahead, (0, 0)) {
             return None;
         }
         let number = self.next_number;
         self.next_number += 1;
         self.waiting_since = arrival;
         self.ready = None;
-        self.occupancy_max.0 = self.occupancy_max.0.max(Packets(1));
-        self.occupancy_max.1 = self.occupancy_max.1.max(Bytes(len.into()));
+        let (packets, bytes) = (Packets(ahead.0 + 1), Bytes(ahead.1 + u64::from(len)));
+        self.occupancy_max.0 = self.occupancy_max.0.max(packets);
+        self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
         let departing = Departing {
             number,
             arrival,
@@ -375,7 +440,7 @@ impl Server {
             delay: Nanos::ZERO,
             waiting: (Packets(0), Bytes(0)),
         };
-        self.begin_service(&departing);
+        self.begin_service(arrival, &departing);
         if departing.departure >= steady_until {
             self.departing = Some(departing);
             return Some(Verdict::Queued);
@@ -390,12 +455,12 @@ impl Server {
         self.decided_until
     }
 
-    /// Records the start of service.
+    /// Records a frame that enters service at `now` or later.
     #[inline]
-    fn begin_service(&mut self, departing: &Departing) {
+    fn begin_service(&mut self, now: Nanos, departing: &Departing) {
         let Departing { departure, len, .. } = *departing;
         if self.changeable {
-            self.sending = FrameInService { departure, len };
+            self.sent.add(now, FrameInService { departure, len });
         }
         self.asks_at = Some(departure);
     }
@@ -452,7 +517,7 @@ impl Server {
                 delay: Nanos::ZERO,
                 waiting: self.context.occupancy(),
             };
-            self.begin_service(&departing);
+            self.begin_service(at, &departing);
             self.departing = Some(departing);
         }
     }
@@ -492,7 +557,7 @@ impl Server {
             transmitter.serve(&frame_context, first.len)
         };
         departing.delay = transmitter.delay();
-        self.begin_service(&departing);
+        self.begin_service(at, &departing);
         if self.changeable {
             if departing.departure >= steady_until {
                 self.departing = Some(departing);

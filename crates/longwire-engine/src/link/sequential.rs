@@ -28,14 +28,14 @@ impl Link {
         SequentialLink(self)
     }
 
-    /// Offers a frame to an idle link and starts service immediately, as an event at that instant
-    /// would. Decides the frame if it departs before `steady_until`, like
-    /// [`SequentialLink::offer`]. Returns `None`, without effect, unless the link is idle and has
-    /// only a rate, a tail-drop queue, medium loss and delay. As with [`Link::offer`], all earlier
-    /// events must have been processed. Links without a rate are excluded: their frames may depart
-    /// at their arrival time, after other frames of that instant.
+    /// Offers a frame and starts service without an event, if no undecided frame is ahead of it.
+    /// Decides the frame if it departs before `steady_until`, like [`SequentialLink::offer`]. Returns
+    /// `None`, without effect, if that is impossible, or if the link has more than a rate, a
+    /// tail-drop queue, medium loss and delay. As with [`Link::offer`], all earlier events must have
+    /// been processed. Links without a rate are excluded: their frames may depart at their arrival
+    /// time, after other frames of that instant.
     #[inline(always)]
-    pub(crate) fn offer_idle(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
+    pub(crate) fn offer_early(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let server = self.queue.server_mut()?;
         let one_by_one = server.is_one_by_one() && !server.has_decided();
         let leaves_later = self.transmitter.takes_time(frame.len);
@@ -45,7 +45,7 @@ impl Link {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, ..frame };
         let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
-        let verdict = server.pass_idle(frame, steady_until, transmitter, medium);
+        let verdict = server.pass_early(frame, steady_until, transmitter, medium);
         if verdict.is_some() {
             self.last_arrival = arrival;
         }
@@ -86,8 +86,8 @@ impl Link {
 pub struct SequentialLink<'a>(&'a mut Link);
 
 impl SequentialLink<'_> {
-    /// Offers a frame, like [`Link::offer`]. A frame that finds the link idle and departs before
-    /// `steady_until` is decided immediately; [`SequentialLink::poll`] returns verdicts only for
+    /// Offers a frame, like [`Link::offer`]. A frame that departs before `steady_until` is decided
+    /// immediately if the link is idle, or if its delay is constant and all earlier frames are decided; [`SequentialLink::poll`] returns verdicts only for
     /// queued frames, in offer order.
     ///
     /// A [change](Link::change) must not precede [`Link::changeable_from`], so `steady_until` must
@@ -102,7 +102,7 @@ impl SequentialLink<'_> {
             let frame = FrameMeta { arrival, ..frame };
             link.last_arrival = arrival;
             let (transmitter, medium) = (&mut link.transmitter, &mut link.medium);
-            if let Some(verdict) = server.pass_idle(frame, steady_until, transmitter, medium) {
+            if let Some(verdict) = server.pass_early(frame, steady_until, transmitter, medium) {
                 return verdict;
             }
             server.enqueue(frame, bytes, false, transmitter);

@@ -43,9 +43,8 @@ pub trait FrameHost<T>: FrameAccess<T> {
     #[inline]
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// Whether [`FrameHost::offered`] uses the link. If so, frames that find a link idle are queued
-    /// until an event dequeues them. Otherwise, they enter service immediately, without a call to
-    /// `offered`.
+    /// Whether [`FrameHost::offered`] uses the link. If so, all frames are queued until an event
+    /// dequeues them. Otherwise, frames may be decided on arrival, without a call to `offered`.
     #[inline]
     fn watches_offers(&self) -> bool {
         false
@@ -152,9 +151,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Promises that no link changes before `until`: frames that find their link idle and depart
-    /// before then are decided on arrival, which saves an event. Without this promise, no frame is
-    /// decided on arrival.
+    /// Promises that no link changes before `until`: frames that depart before then may be decided on
+    /// arrival, which saves an event. Without this promise, no frame is decided on arrival.
     #[inline]
     pub fn stays_until(&mut self, until: Nanos) {
         self.steady_until = until;

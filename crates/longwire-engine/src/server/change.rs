@@ -5,7 +5,7 @@ use core::mem;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{Aggregating, FrameInService, ServedQueue, Server};
+use super::{Aggregating, SentFrames, ServedQueue, Server};
 use crate::frame_context::FrameBytes;
 use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueLimit, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
@@ -45,7 +45,7 @@ impl Server {
         let departing = self.departing.take().map(|departing| departing.number);
         if departing.is_some() {
             transmitter.discard(at);
-            self.sending = FrameInService::default();
+            self.sent = SentFrames::default();
             self.asks_at = Some(at);
         }
         let rest = self.take_rest();
@@ -89,8 +89,8 @@ impl Server {
         let frame_context = departing.context(at, frames.bytes(departing.number));
         departing.departure = transmitter.resume(&frame_context, unsent);
         departing.delay = transmitter.delay();
-        let departing = *departing;
-        self.begin_service(&departing);
+        self.sent.last.departure = departing.departure;
+        self.asks_at = Some(departing.departure);
     }
 
     /// Replaces the queue, moving the queued frames to the new one. Returns the emptied old one.

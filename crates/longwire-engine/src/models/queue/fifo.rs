@@ -139,23 +139,12 @@ impl Discipline for HeadDrop {
 
 /// A byte-counting frame queue, the building block of disciplines. Memory grows and shrinks with
 /// its length; the head is stored inline, so a queue of at most one frame allocates nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FrameLine {
     head: Option<QueuedFrame>,
     rest: Fifo<QueuedFrame>,
     packets: u64,
     bytes: u64,
-}
-
-impl Default for FrameLine {
-    fn default() -> FrameLine {
-        FrameLine {
-            head: None,
-            rest: Fifo::new(),
-            packets: 0,
-            bytes: 0,
-        }
-    }
 }
 
 impl FrameLine {
