@@ -34,9 +34,9 @@ pub(crate) struct Server {
     waiting_since: Nanos,
     /// Time of the next dequeue, once known.
     ready: Option<Nanos>,
-    /// Earliest time at which an idle link would attempt the next dequeue; `None` after an empty
-    /// dequeue, until the next arrival.
-    asks_at: Option<Nanos>,
+    /// Earliest time at which an idle link would attempt the next dequeue; [`Nanos::MAX`] after an
+    /// empty dequeue, until the next arrival.
+    asks_at: Nanos,
     /// Whether the link is paused or off, so that no frame is dequeued.
     stopped: bool,
     /// On a changeable link, frames that the tail-drop queue counts until their departure.
@@ -91,9 +91,15 @@ impl ServedQueue {
 #[derive(Debug, Default)]
 struct SentFrames {
     last: FrameInService,
-    /// In order of departure. The first ones may have departed.
-    earlier: Fifo<FrameInService>,
-    earlier_bytes: u64,
+    /// Boxed on first use, because many links are never busy.
+    earlier: Option<Box<EarlierFrames>>,
+}
+
+/// Frames in order of departure. The first ones may have departed.
+#[derive(Debug, Default)]
+struct EarlierFrames {
+    frames: Fifo<FrameInService>,
+    bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,19 +114,9 @@ impl SentFrames {
     fn add(&mut self, now: Nanos, frame: FrameInService) {
         let last = mem::replace(&mut self.last, frame);
         let remains = last.departure > now;
-        if remains || self.earlier.len() > 0 {
-            self.keep(now, remains.then_some(last));
-        }
-    }
-
-    #[inline(never)]
-    fn keep(&mut self, now: Nanos, last: Option<FrameInService>) {
-        while let Some(first) = self.earlier.pop_front_if(|first| first.departure <= now) {
-            self.earlier_bytes -= u64::from(first.len);
-        }
-        if let Some(last) = last {
-            self.earlier_bytes += u64::from(last.len);
-            self.earlier.push_back(last);
+        if remains || self.earlier.is_some() {
+            let earlier = self.earlier.get_or_insert_default();
+            earlier.add(now, remains.then_some(last));
         }
     }
 
@@ -130,15 +126,30 @@ impl SentFrames {
         if self.last.departure <= now {
             return (0, 0);
         }
-        let gone = self
-            .earlier
-            .iter()
-            .take_while(|frame| frame.departure <= now);
-        let rest = (self.earlier.len() as u64, self.earlier_bytes);
-        let (frames, bytes) = gone.fold(rest, |(frames, bytes), gone| {
-            (frames - 1, bytes - u64::from(gone.len))
-        });
+        let earlier = self.earlier.as_ref();
+        let (frames, bytes) = earlier.map_or((0, 0), |earlier| earlier.counted(now));
         (frames + 1, bytes + u64::from(self.last.len))
+    }
+}
+
+impl EarlierFrames {
+    fn add(&mut self, now: Nanos, frame: Option<FrameInService>) {
+        while let Some(gone) = self.frames.pop_front_if(|first| first.departure <= now) {
+            self.bytes -= u64::from(gone.len);
+        }
+        if let Some(frame) = frame {
+            self.bytes += u64::from(frame.len);
+            self.frames.push_back(frame);
+        }
+    }
+
+    fn counted(&self, now: Nanos) -> (u64, u64) {
+        let gone = self.frames.iter();
+        let gone = gone.take_while(|frame| frame.departure <= now);
+        let rest = (self.frames.len() as u64, self.bytes);
+        gone.fold(rest, |(frames, bytes), gone| {
+            (frames - 1, bytes - u64::from(gone.len))
+        })
     }
 }
 
@@ -187,7 +198,7 @@ impl Server {
             next_number: 0,
             waiting_since: facts.epoch,
             ready: None,
-            asks_at: None,
+            asks_at: Nanos::MAX,
             stopped: false,
             sent: SentFrames::default(),
             changeable: false,
@@ -223,10 +234,12 @@ impl Server {
         if self.context.occupancy().0.0 == 0 {
             self.waiting_since = frame.arrival;
             self.ready = None;
-            if !self.stopped && self.asks_at.is_some_and(|at| at <= frame.arrival) {
+            if !self.stopped && self.asks_at <= frame.arrival {
                 self.ask_without_result();
             }
-            self.asks_at = self.asks_at.or(Some(frame.arrival));
+            if self.asks_at == Nanos::MAX {
+                self.asks_at = frame.arrival;
+            }
         }
         self.admit(frame.arrival, queued, transmitter);
         if self.context.occupancy().0.0 == 0 {
@@ -242,7 +255,7 @@ impl Server {
     #[inline]
     fn ask_without_result(&mut self) {
         self.queue.discipline().idle();
-        self.asks_at = None;
+        self.asks_at = Nanos::MAX;
     }
 
     /// Offers a frame to the queue, which may drop it.
@@ -462,7 +475,7 @@ impl Server {
         if self.changeable {
             self.sent.add(now, FrameInService { departure, len });
         }
-        self.asks_at = Some(departure);
+        self.asks_at = departure;
     }
 
     /// Returns the numbers of a sequential server's undecided frames, starting with the frame in
@@ -625,7 +638,7 @@ impl Server {
             debug_assert!(false, "{:?} holds frames but returns none", self.queue);
             self.ready = Some(Nanos::MAX);
         }
-        self.asks_at = None;
+        self.asks_at = Nanos::MAX;
     }
 
     /// Dequeues the frames of an aggregate after a first one of `len` bytes. Returns the

@@ -21,7 +21,7 @@ impl Server {
 
     /// Stops dequeuing at `at`. The frame in service still departs.
     pub fn stop(&mut self, at: Nanos) {
-        let was_asking = self.asks_at.is_some_and(|asks| asks < at);
+        let was_asking = self.asks_at < at;
         if !self.stopped && self.context.occupancy().0.0 == 0 && was_asking {
             self.ask_without_result();
         }
@@ -32,7 +32,7 @@ impl Server {
     pub fn resume(&mut self, at: Nanos) {
         self.stopped = false;
         self.waiting_since = self.waiting_since.max(at);
-        self.asks_at = self.asks_at.map(|asks| asks.max(at));
+        self.asks_at = self.asks_at.max(at);
         if self.ready.is_some_and(|ready| ready < at) {
             // The service opportunity passed unused.
             self.ready = None;
@@ -46,7 +46,7 @@ impl Server {
         if departing.is_some() {
             transmitter.discard(at);
             self.sent = SentFrames::default();
-            self.asks_at = Some(at);
+            self.asks_at = at;
         }
         let rest = self.take_rest();
         let waiting = self.take_all();
@@ -90,7 +90,7 @@ impl Server {
         departing.departure = transmitter.resume(&frame_context, unsent);
         departing.delay = transmitter.delay();
         self.sent.last.departure = departing.departure;
-        self.asks_at = Some(departing.departure);
+        self.asks_at = departing.departure;
     }
 
     /// Replaces the queue, moving the queued frames to the new one. Returns the emptied old one.

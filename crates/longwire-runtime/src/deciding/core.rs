@@ -8,7 +8,7 @@ use longwire_packet::classify::{Classifier, DatagramPorts, FrameKey, RuleId};
 
 use super::carriers::FollowedCarriers;
 use super::flows::FlowCount;
-use super::frames::{Arriving, Exit, Frame, Run};
+use super::frames::{ArrivalRun, Arriving, Exit, Frame};
 use super::lanes::Lanes;
 use super::orders::{Order, Orders, Task};
 use super::report::InsideCounts;
@@ -262,7 +262,8 @@ impl Core {
         let mut incoming = std::mem::take(&mut self.incoming);
         let mut arrival = self.advanced;
         while incoming.len() < BURST
-            && let Some(Run { line, until, .. }) = self.shards.first.state.frames.next_run(until)
+            && let Some(ArrivalRun { line, until, .. }) =
+                self.shards.first.state.frames.next_run(until)
         {
             while incoming.len() < BURST
                 && let Some((stamped, frame)) = self.shards.first.state.frames.take(line, until)

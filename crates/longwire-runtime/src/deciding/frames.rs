@@ -123,7 +123,7 @@ struct SharedFrame {
 
 /// Consecutive arrivals on one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct ArrivalRun {
     pub line: u16,
     /// The first frame's arrival.
     pub first: Nanos,
@@ -159,8 +159,8 @@ impl Frames {
     /// Returns the earliest frames that arrived by `until`, up to the first frame of another line.
     /// Ties go to the lower line.
     #[inline]
-    pub fn next_run(&mut self, until: Nanos) -> Option<Run> {
-        let mut next: Option<Run> = None;
+    pub fn next_run(&mut self, until: Nanos) -> Option<ArrivalRun> {
+        let mut next: Option<ArrivalRun> = None;
         for (line, reader) in self.lines.iter_mut().enumerate() {
             let Some(first) = reader.arrived_at() else {
                 continue;
@@ -174,7 +174,7 @@ impl Frames {
                 None => until,
             };
             let line = line as u16;
-            next = Some(Run { line, first, until });
+            next = Some(ArrivalRun { line, first, until });
         }
         next.filter(|run| run.first <= until)
     }
