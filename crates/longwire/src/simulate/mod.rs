@@ -182,8 +182,9 @@ impl<'a> VirtualRun<'a> {
         if let Some(script) = &mut self.script {
             script.give(&mut self.simulation)?;
         }
+        self.advance(at)?;
         self.note_next_command();
-        self.advance(at)
+        Ok(())
     }
 
     fn advance(&mut self, until: Nanos) -> Result<(), Error> {
