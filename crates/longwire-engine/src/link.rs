@@ -388,6 +388,12 @@ impl Link {
         self.queue.occupancy(self.last_arrival)
     }
 
+    /// Returns the frames and bytes in a managed queue at `now`, up to which the link must have been
+    /// polled.
+    pub fn occupancy_at(&self, now: Nanos) -> (Packets, Bytes) {
+        self.queue.occupancy(now.max(self.last_arrival))
+    }
+
     /// Returns the peak queue occupancy in frames and bytes.
     pub fn occupancy_max(&self) -> (Packets, Bytes) {
         match &self.queue {

@@ -86,8 +86,8 @@ impl ServedQueue {
     }
 }
 
-/// Frames whose departures are known: the last one, and earlier ones that were decided before they
-/// entered service.
+/// Frames whose departures are known: the last one, and earlier ones that had not departed when the
+/// next one was added.
 #[derive(Debug, Default)]
 struct SentFrames {
     last: FrameInService,
@@ -240,6 +240,9 @@ impl Server {
             if self.asks_at == Nanos::MAX {
                 self.asks_at = frame.arrival;
             }
+        }
+        if let Some(earlier) = &mut self.sent.earlier {
+            earlier.add(frame.arrival, None);
         }
         self.admit(frame.arrival, queued, transmitter);
         if self.context.occupancy().0.0 == 0 {

@@ -87,8 +87,9 @@ pub struct SequentialLink<'a>(&'a mut Link);
 
 impl SequentialLink<'_> {
     /// Offers a frame, like [`Link::offer`]. A frame that departs before `steady_until` is decided
-    /// immediately if the link is idle, or if its delay is constant and all earlier frames are decided; [`SequentialLink::poll`] returns verdicts only for
-    /// queued frames, in offer order.
+    /// immediately if the link is idle, or if no loss is configured, the delay is constant and all
+    /// earlier frames are decided. [`SequentialLink::poll`] returns verdicts only for queued frames,
+    /// in offer order.
     ///
     /// A [change](Link::change) must not precede [`Link::changeable_from`], so `steady_until` must
     /// not exceed the time of the next change.

@@ -43,8 +43,9 @@ pub trait FrameHost<T>: FrameAccess<T> {
     #[inline]
     fn offered(&mut self, _id: LinkId, _item: &mut T, _frame: FrameMeta, _link: &Link) {}
 
-    /// Whether [`FrameHost::offered`] uses the link. If so, all frames are queued until an event
-    /// dequeues them. Otherwise, frames may be decided on arrival, without a call to `offered`.
+    /// Whether [`FrameHost::offered`] uses the link. If so, a managed queue keeps all frames
+    /// until an event dequeues them. Otherwise, frames may be decided on arrival, without a call to
+    /// `offered`.
     #[inline]
     fn watches_offers(&self) -> bool {
         false

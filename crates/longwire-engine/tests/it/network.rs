@@ -33,7 +33,7 @@ struct Notes {
     delivered: Vec<(LinkId, u64, Nanos, bool)>,
     forgotten: u64,
     came: BTreeMap<LinkId, usize>,
-    /// Whether frames that find a link idle are queued anyway.
+    /// Whether every frame is queued until its event.
     watches_offers: bool,
 }
 
@@ -342,8 +342,8 @@ fn links_in_use_stay_and_paths_in_use_stay() {
 }
 
 /// Sends frames through changeable links that are idle half of the time, with simultaneous arrivals
-/// and rate changes. With `ahead`, frames that depart before the next change are decided when they
-/// find their link idle, or when they are dequeued.
+/// and rate changes. With `ahead`, frames that depart before the next change are decided on arrival
+/// or when they are dequeued.
 fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     let specs = [
         "rate=40mbit delay=3ms loss=5%",
@@ -351,13 +351,14 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         "rate=60mbit delay=uniform:min=0ms,max=4ms order=reorder",
         "rate=50mbit delay=1ms queue=2p loss=gilbert:p=5%,r=40%",
         "rate=45mbit delay=1ms queue=fq-codel:target=1ms duplicate=3%",
+        "rate=30mbit delay=2ms queue=6p",
     ];
     let links = specs.iter().zip(0..);
     let links = links.map(|(text, id)| Link::new_changeable(config(text), SEED, LinkId(id)));
     let paths = [
-        vec![0, 4],
+        vec![0, 5, 4],
         vec![1, 0],
-        vec![1, 2, 3],
+        vec![5, 1, 2, 3],
         vec![4, 3, 1],
         vec![2],
     ];
@@ -380,7 +381,7 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
                 rate: BitRate::from_bits_per_sec(bits).map(Rate::Fixed),
                 ..LinkChange::default()
             };
-            let id = LinkId(frame.number as u32 % 5);
+            let id = LinkId(frame.number as u32 % 6);
             assert!(network.changeable_from() <= at);
             assert!(network.change(id, at, change, &mut notes).is_some());
         }

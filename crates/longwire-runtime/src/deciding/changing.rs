@@ -30,7 +30,7 @@ enum ReplacedObjects {
     Link(RemovedLink<Frame>, Arc<LinkCells>),
 }
 
-/// Occupancy of a link's queue, as of the last frame that entered or left it.
+/// Occupancy of a link's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Queue")]
 pub struct Occupancy {
@@ -65,7 +65,7 @@ impl Core {
     pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
         let link = self.link(id)?;
         let limit = link.queue_limit();
-        let (packets, bytes) = link.occupancy();
+        let (packets, bytes) = link.occupancy_at(self.advanced);
         let (packets_max, bytes_max) = link.occupancy_max();
         Some(Occupancy {
             packets: packets.0,

@@ -252,6 +252,10 @@ impl Core {
                     return taken;
                 }
             }
+            // Without a later frame, the order waits for frames that the kernel still holds.
+            if self.shards.first.state.frames.next_run(until).is_none() {
+                return 0;
+            }
             self.advance(at);
         }
         self.take_in_burst(until, tolerance)
@@ -485,5 +489,68 @@ impl Core {
     /// Returns whether the network has no frames.
     pub(super) fn is_empty(&mut self) -> bool {
         self.frames() == 0 && self.shards.first.state.frames.lines_are_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use longwire_engine::Bytes;
+    use longwire_io::Offload;
+    use longwire_io::delay_line::{DelayLineConfig, Note, delay_line};
+    use longwire_packet::bridge::BridgeConfig;
+    use longwire_packet::classify;
+
+    use super::*;
+    use crate::deciding::frames::Frames;
+    use crate::deciding::{NetworkParts, Sharding};
+    use crate::sync::locked;
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    /// The kernel may still hold frames that arrived before the order.
+    #[test]
+    fn an_order_waits_for_a_later_frame() {
+        let config = DelayLineConfig {
+            budget: Bytes(1 << 20),
+            huge_pages: false,
+        };
+        let (mut writer, reader) = delay_line(&config).expect("memory");
+        let parts = NetworkParts {
+            switch: BridgeConfig::new(2),
+            classifier: Classifier::new(classify::Order::First, Target::Pass),
+            links: Vec::new(),
+            paths: Vec::new(),
+            orders: Vec::new(),
+            on_port_loss: crate::OnPortLoss::End,
+            sharding: Sharding::one(),
+            remote: None,
+        };
+        let core = parts.build(Frames::new(vec![reader]), 1, Nanos::ZERO);
+        let mut core = core.expect("a network");
+        let changed = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&changed);
+        core.order(Order {
+            at: MS(5),
+            task: Task::Change(Box::new(move |_, at| locked(&note).push(at))),
+        });
+        for (arrival, applied) in [(None, false), (Some(4), false), (Some(7), true)] {
+            if let Some(arrival) = arrival {
+                let note = Note {
+                    release: MS(arrival),
+                    tag: 0,
+                    offload: Offload::NONE,
+                    part: None,
+                    wire_len: 60,
+                };
+                writer.push(&[0; 60], note).expect("room");
+                writer.publish();
+            }
+            let taken = core.take_in(MS(10), Nanos::ZERO);
+            assert_eq!(taken, usize::from(arrival.is_some()));
+            let expected = if applied { vec![MS(5)] } else { Vec::new() };
+            assert_eq!(*locked(&changed), expected);
+        }
     }
 }

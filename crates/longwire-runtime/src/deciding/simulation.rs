@@ -167,6 +167,8 @@ impl Simulation {
         } else if self.core.is_ordered_by(arrival) {
             self.advance(arrival, out)?;
         }
+        // A late change may have applied after this arrival.
+        let arrival = arrival.max(self.core.advanced);
         self.count(port, frame, arrival);
         let meta = FrameMeta { arrival, ..frame };
         let fills_batch = match &mut self.pair {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use longwire_engine::{FrameMeta, Nanos, PathId};
+use longwire_engine::{FrameMeta, LinkId, Nanos, PathId};
 use longwire_packet::bridge::{BridgeConfig, PortIndex, Switching};
 use longwire_packet::classify::Matcher;
 use longwire_runtime::deciding::{Core, NetworkParts, OutputFrame, Simulation, Target};
@@ -202,4 +202,32 @@ fn a_late_change_follows_the_frames_that_entered() {
         *changed.lock().expect("a list"),
         [arrival, after, after, later]
     );
+}
+
+/// Frames that were decided ahead leave the queue without an event.
+#[test]
+fn a_queue_that_was_decided_ahead_is_empty_after_the_last_departure() {
+    let rules = rules(Target::Drop, &[("in-port=0", 0), ("in-port=1", 1)]);
+    let links = ["rate=1mbit", "rate=1mbit"].map(link);
+    let (parts, _) = parts(network::pair(), rules, links, &[&[0], &[1]]);
+    let simulation = Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, None);
+    let mut simulation = simulation.expect("it starts");
+    simulation.stays_until(Nanos::MAX);
+    let mut out = |_: OutputFrame<'_>| Ok::<(), ()>(());
+    let frame = udp4([10, 0, 0, 1], [10, 0, 0, 2], (1, 2), &[0; 83]);
+    for _ in 0..3 {
+        let meta = FrameMeta::new(Nanos::ZERO, frame.len() as u32);
+        let entered = simulation.frame(PortIndex(0), meta, &frame, &mut out);
+        entered.expect("nothing fails");
+    }
+    let queued = Arc::new(Mutex::new(None));
+    let found = Arc::clone(&queued);
+    let look = move |core: &mut Core, _| {
+        let queue = core.occupancy(LinkId(0)).expect("a link");
+        *found.lock().expect("a place") = Some((queue.packets, queue.bytes, queue.packets_max));
+    };
+    simulation.order(Nanos::from_millis(4), Box::new(look));
+    let end = Nanos::from_millis(5);
+    simulation.advance(end, &mut out).expect("nothing fails");
+    assert_eq!(*queued.lock().expect("a place"), Some((0, 0, 3)));
 }

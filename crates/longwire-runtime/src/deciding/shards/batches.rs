@@ -69,9 +69,11 @@ impl Core {
             && let Some(run) = self.shards.first.state.frames.next_run(until)
         {
             let (line, stamped) = (run.line, run.first);
-            let arrival = stamped.max(self.advanced);
+            let mut arrival = stamped.max(self.advanced);
             if self.orders.next_at().is_some_and(|at| at <= arrival) {
                 self.advance(arrival);
+                // A late change may have applied after this arrival.
+                arrival = arrival.max(self.advanced);
             }
             let Some((meta, frame)) = self.shards.first.state.frames.take(line, stamped) else {
                 break;
