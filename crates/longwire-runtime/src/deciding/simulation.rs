@@ -159,11 +159,10 @@ impl Simulation {
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let arrival = frame.arrival.max(self.core.advanced);
-        // More frames may get the same release as this arrival.
-        let released = arrival.saturating_sub(Nanos::from_nanos(1));
         if !self.core.shards.in_batches {
             self.process(arrival);
-            self.release(released, out)?;
+            // Not at `arrival`: more frames may get this release.
+            self.release(arrival, out)?;
         } else if self.core.is_ordered_by(arrival) {
             self.advance(arrival, out)?;
         }
@@ -180,7 +179,7 @@ impl Simulation {
         };
         if fills_batch {
             self.core.settle_batch();
-            self.release(released, out)?;
+            self.release(arrival, out)?;
         }
         Ok(())
     }
@@ -206,7 +205,7 @@ impl Simulation {
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.process(until);
-        self.release(until.saturating_sub(Nanos::from_nanos(1)), out)
+        self.release(until, out)
     }
 
     /// Processes all events before `until`; for a pair, also those at `until`.
@@ -222,17 +221,21 @@ impl Simulation {
         }
     }
 
-    /// Passes frames released by `until` to `out`.
+    /// Passes frames released before `end` to `out`.
     #[inline]
     fn release<E>(
         &mut self,
-        until: Nanos,
+        end: Nanos,
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Simulation { core, ports, .. } = self;
         if core.shards.in_batches {
             return core.hand_out(|exit, leaving| leave_by(exit, leaving, ports, out));
         }
+        if end == Nanos::ZERO {
+            return Ok(());
+        }
+        let until = end.saturating_sub(Nanos::from_nanos(1));
         while let Some((line, release, frame)) = core.shards.pop_due(until) {
             let state = &mut core.shards.first.state;
             state.left(line, frame.wire_len);

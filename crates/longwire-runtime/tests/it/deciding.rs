@@ -231,3 +231,28 @@ fn a_queue_that_was_decided_ahead_is_empty_after_the_last_departure() {
     simulation.advance(end, &mut out).expect("nothing fails");
     assert_eq!(*queued.lock().expect("a place"), Some((0, 0, 3)));
 }
+
+/// Simultaneous departures at time 0 are in order of their lines, as at any other time.
+#[test]
+fn departures_at_time_0_are_in_order() {
+    for start in [0, 1_000] {
+        let rules = rules(Target::Pass, &[("src=10.0.0.1", 0)]);
+        let (parts, _) = parts(network::pair(), rules, [link("")], &[&[0]]);
+        let simulation = Simulation::new(&["a", "b"], parts, 3, Nanos::ZERO, None);
+        let mut simulation = simulation.expect("it starts");
+        let mut left = Vec::new();
+        let mut out = |frame: OutputFrame<'_>| {
+            left.push(frame.bytes[29]);
+            Ok::<(), ()>(())
+        };
+        for from in [1, 1, 1, 2] {
+            let frame = udp4([10, 0, 0, from], [10, 0, 0, 9], (1, 2), &[0; 30]);
+            let meta = FrameMeta::new(at(start), frame.len() as u32);
+            let entered = simulation.frame(PortIndex(0), meta, &frame, &mut out);
+            entered.expect("nothing fails");
+        }
+        let ended = simulation.advance(Nanos::MAX, &mut out);
+        ended.expect("nothing fails");
+        assert_eq!(left, [2, 1, 1, 1], "at {start} ns");
+    }
+}
