@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{Attached, Links, name_of};
 use crate::common::containerd::{Container, DEVICE, Engine, image, join};
+use crate::common::number;
 use crate::common::program::{Ran, command, eventually, piped};
 use crate::common::recording::{assert_both_delay, delivered};
 use crate::common::site::assert_no_attachment;
-use crate::common::{number, write};
 
 const NEAR: &str = "10.88.0.1";
 const FAR: &str = "10.88.0.2";
@@ -192,21 +192,18 @@ fn out_of_memory_is_the_containers_alone() {
         return;
     };
     // Input without newlines makes `tail` buffer everything in memory.
-    let eat = "sh -c 'until [ -e /tmp/go ]; do sleep 0.05; done; exec tail /dev/zero'";
+    let eat = "sh -c 'busybox mkfifo /tmp/go; read go < /tmp/go; exec tail /dev/zero'";
     let pair = Pair::new(&engine, engine.run("eater", "--memory-limit 33554432", eat));
     let attached = pair.attach("--delay 20ms");
     pair.assert_round_trip(40.0);
-    // One process is killed; its container keeps running. On a busy machine, the kernel may need
-    // memory again before that process has ended, and kill another one.
-    let score = format!("/proc/{}/oom_score_adj", pair.near.pid());
-    write(&score, "-1000");
+    // One process is killed; its container keeps running. The first process only waits: if it
+    // needed memory before the killed process has ended, the kernel might kill it too.
     pair.near.exec("tail /dev/zero").exits(137);
-    write(&score, "0");
     assert_eq!(pair.near.state(), "RUNNING");
     pair.assert_round_trip(40.0);
     pair.assert_fetched();
     // The container's first process is killed.
-    pair.near.bytes("touch /tmp/go");
+    pair.near.bytes("sh -c 'echo > /tmp/go'");
     pair.near.wait_for("STOPPED");
     attached.ends_without_interface();
     engine
