@@ -209,6 +209,12 @@ impl Recorded {
 
     /// Adds a sample; `queued` is the number of queued frames, if known.
     fn sample(&mut self, now: Nanos, queued: Option<u64>) {
+        // After a late sample, the next one may follow at once. Counters lag by milliseconds, so a
+        // rate over such a period would be meaningless.
+        let period = now.saturating_sub(self.at);
+        if Duration::from_nanos(period.as_nanos()) < PERIOD / 2 {
+            return;
+        }
         let cells = &self.direction.cells;
         let (before, totals) = (&self.totals, cells.totals());
         cells.watch_delays().read(&mut self.read_delays);
@@ -222,7 +228,7 @@ impl Recorded {
         let (traffic, earlier) = (&totals.traffic, &before.traffic);
         let sample = HistorySample {
             at: now,
-            period: now.saturating_sub(self.at),
+            period,
             packets_in: grown(traffic.packets_in, earlier.packets_in),
             bytes_in: grown(traffic.bytes_in, earlier.bytes_in),
             packets_out: grown(traffic.packets_out, earlier.packets_out),

@@ -63,9 +63,14 @@ fn column(columns: &Value, name: &str) -> Vec<f64> {
 fn assert_history(columns: &Value) {
     let carried = column(columns, "bits_in_per_s");
     let bits = 8.0 * LEN * RATE;
-    // Periods vary in length with the sampler's wake-ups, so compare the mean of the last 20.
-    let last = &carried[carried.len().saturating_sub(20)..];
-    let carried = last.iter().sum::<f64>() / last.len() as f64;
+    // Periods vary in length with the sampler's wake-ups, so compare the mean over the last 20.
+    let ends = column(columns, "elapsed_s");
+    let first = carried.len().saturating_sub(20).max(1);
+    let periods = (first..carried.len()).map(|at| (carried[at], ends[at] - ends[at - 1]));
+    let (sent, time) = periods.fold((0.0, 0.0), |(sent, time), (rate, period)| {
+        (sent + rate * period, time + period)
+    });
+    let carried = sent / time;
     assert!((carried / bits - 1.0).abs() < 0.1, "{columns}");
     let rates = column(columns, "rate_bits_per_s");
     assert!(rates.iter().all(|rate| *rate == 1e6), "{rates:?}");
