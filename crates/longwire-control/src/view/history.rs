@@ -165,8 +165,7 @@ impl History {
             let occupancy = queues.get(index).copied().flatten();
             let occupancy = occupancy.map(|occupancy| occupancy.packets);
             let clock = controller.clock_time(now);
-            // A network's queue length dates from the last arrival; the queue may have drained
-            // since.
+            // A network may lag; its queue may have drained since.
             let current = !controller.takes_changes() || recorded.is_busy(clock);
             recorded.sample(now, occupancy.filter(|_| current));
         }
