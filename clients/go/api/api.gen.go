@@ -197,7 +197,7 @@ type Direction struct {
 	// PacketsOut Frames delivered, including duplicates; for a port, frames handed over to it.
 	PacketsOut int `json:"packets_out"`
 
-	// Queue Occupancy of a link's queue, as of the last frame that entered or left it.
+	// Queue Occupancy of a link's queue.
 	Queue *Queue `json:"queue,omitempty"`
 
 	// Queued Frames queued or in service.
@@ -939,7 +939,7 @@ type Problem struct {
 	Remedy string `json:"remedy"`
 }
 
-// Queue Occupancy of a link's queue, as of the last frame that entered or left it.
+// Queue Occupancy of a link's queue.
 type Queue struct {
 	// Bytes Bytes in the queue.
 	Bytes int `json:"bytes"`
