@@ -54,11 +54,11 @@ impl<T> HeldItems<T> {
         self.rest.resize_with(between, || None);
     }
 
-    /// Skips a number; the collection must be empty.
+    /// Skips numbers; the collection must be empty.
     #[inline]
-    pub fn pass(&mut self) {
+    pub fn pass(&mut self, numbers: u32) {
         debug_assert!(self.is_empty() && self.rest.is_empty(), "frames are held");
-        self.first += 1;
+        self.first += u64::from(numbers);
     }
 
     /// Whether no item is held.

@@ -7,6 +7,7 @@ use longwire_packet::frame::FrameMeta;
 use longwire_units::Nanos;
 
 use crate::held::{HeldBytes, HeldItems};
+use crate::link::early::EarlyLink;
 use crate::link::{Link, LinkChange, ReplacedParts, SequentialLink};
 use crate::verdict::{Delivery, DropReason, Verdict};
 
@@ -79,6 +80,21 @@ impl<T> Lane<T> {
         self.link.in_turn()
     }
 
+    /// Lets `early` decide from now on, if it can.
+    pub(crate) fn lend(&mut self, early: &mut EarlyLink) {
+        if self.held.is_empty() {
+            early.borrow_from(&mut self.link);
+        }
+    }
+
+    /// Reverses [`Lane::lend`].
+    pub(crate) fn take_back(&mut self, early: &mut EarlyLink) {
+        let frames = early.return_to(&mut self.link);
+        if frames > 0 {
+            self.held.pass(frames);
+        }
+    }
+
     /// Returns the number of frames whose decisions have not been reported.
     pub fn len(&self) -> usize {
         self.held.len()
@@ -104,12 +120,12 @@ impl<T> Lane<T> {
                     return true;
                 }
                 Some(Verdict::Deliver(delivery)) => {
-                    self.held.pass();
+                    self.held.pass(1);
                     host.delivered(item, delivery, false);
                     return false;
                 }
                 Some(Verdict::Drop(reason)) => {
-                    self.held.pass();
+                    self.held.pass(1);
                     host.dropped(item, *reason);
                     return false;
                 }

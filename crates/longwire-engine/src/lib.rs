@@ -51,6 +51,7 @@ pub mod parts;
 pub mod presets;
 pub mod release;
 pub mod replay;
+mod sent;
 mod server;
 pub mod spec;
 pub mod trace;
@@ -66,7 +67,7 @@ pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
 };
 pub use models::mtu::Fragments;
-pub use network::{Crossing, EventPlace, Network, PathId, RemovedLink};
+pub use network::{Crossing, EventPlace, Network, PathId, QueueLengths, RemovedLink};
 pub use parts::{Doubt, LinkChange, LinkConfig, LinkSpec, LinkState, PARTS, Part, all_models};
 pub use release::ReleaseQueue;
 pub use verdict::{Delivery, DropReason, Edits, Verdict};

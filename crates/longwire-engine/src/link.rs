@@ -24,6 +24,7 @@ use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 mod building;
 mod change;
+pub(crate) mod early;
 mod sequential;
 
 pub use crate::parts::{LinkChange, LinkConfig, LinkState};
@@ -85,6 +86,10 @@ pub struct Link {
 
 /// A link's queue.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would cost a cache line per frame"
+)]
 enum LinkQueue {
     /// Tail drop, decided on arrival.
     AtArrival(TailDrop),

@@ -164,6 +164,19 @@ impl Medium {
         self.extras.is_none() && !self.rewrite && !self.reads_bytes()
     }
 
+    /// Returns the delay if every frame is delivered after it, in order, and no earlier frame has a
+    /// later release than a frame that departs at `departure`.
+    pub fn only_delays(&self, departure: Nanos) -> Option<Nanos> {
+        let delay = self.delay_fixed.filter(|_| self.ignores_queue())?;
+        let in_order = self.last_release <= departure.saturating_add(delay);
+        (self.is_plain() && self.in_order() && in_order).then_some(delay)
+    }
+
+    /// Notes a release for the in-order policy.
+    pub fn note_release(&mut self, release: Nanos) {
+        self.last_release = self.last_release.max(release);
+    }
+
     /// Whether no model may depend on the queue behind a frame.
     #[inline]
     pub fn ignores_queue(&self) -> bool {

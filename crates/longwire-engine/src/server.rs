@@ -8,13 +8,15 @@ use longwire_packet::header::{Ecn, IpHeader};
 use longwire_units::random::Stream;
 use longwire_units::{Bytes, Nanos, Packets};
 
-use crate::fifo::Fifo;
 use crate::frame_context::{FrameBytes, FrameContext};
 use crate::medium::Medium;
 use crate::models::queue::fifo::ManagedFifo;
-use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueContext, QueuedFrame};
+use crate::models::queue::{
+    Discipline, HeaderFields, LinkFacts, QueueContext, QueueLimit, QueuedFrame,
+};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::prelude::*;
+use crate::sent::SentFrames;
 use crate::verdict::{Delivery, DropReason, Verdict};
 
 mod change;
@@ -83,73 +85,6 @@ impl ServedQueue {
             ServedQueue::Fifo(fifo) => fifo,
             ServedQueue::Discipline(discipline) => &mut **discipline,
         }
-    }
-}
-
-/// Frames whose departures are known: the last one, and earlier ones that had not departed when the
-/// next one was added.
-#[derive(Debug, Default)]
-struct SentFrames {
-    last: FrameInService,
-    /// Boxed on first use, because many links are never busy.
-    earlier: Option<Box<EarlierFrames>>,
-}
-
-/// Frames in order of departure. The first ones may have departed.
-#[derive(Debug, Default)]
-struct EarlierFrames {
-    frames: Fifo<FrameInService>,
-    bytes: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct FrameInService {
-    departure: Nanos,
-    len: u32,
-}
-
-impl SentFrames {
-    /// Adds a frame after the last one, and removes frames that departed by `now`.
-    #[inline]
-    fn add(&mut self, now: Nanos, frame: FrameInService) {
-        let last = mem::replace(&mut self.last, frame);
-        let remains = last.departure > now;
-        if remains || self.earlier.is_some() {
-            let earlier = self.earlier.get_or_insert_default();
-            earlier.add(now, remains.then_some(last));
-        }
-    }
-
-    /// Returns the frames and bytes that depart after `now`.
-    #[inline]
-    fn counted(&self, now: Nanos) -> (u64, u64) {
-        if self.last.departure <= now {
-            return (0, 0);
-        }
-        let earlier = self.earlier.as_ref();
-        let (frames, bytes) = earlier.map_or((0, 0), |earlier| earlier.counted(now));
-        (frames + 1, bytes + u64::from(self.last.len))
-    }
-}
-
-impl EarlierFrames {
-    fn add(&mut self, now: Nanos, frame: Option<FrameInService>) {
-        while let Some(gone) = self.frames.pop_front_if(|first| first.departure <= now) {
-            self.bytes -= u64::from(gone.len);
-        }
-        if let Some(frame) = frame {
-            self.bytes += u64::from(frame.len);
-            self.frames.push_back(frame);
-        }
-    }
-
-    fn counted(&self, now: Nanos) -> (u64, u64) {
-        let gone = self.frames.iter();
-        let gone = gone.take_while(|frame| frame.departure <= now);
-        let rest = (self.frames.len() as u64, self.bytes);
-        gone.fold(rest, |(frames, bytes), gone| {
-            (frames - 1, bytes - u64::from(gone.len))
-        })
     }
 }
 
@@ -241,17 +176,14 @@ impl Server {
                 self.asks_at = frame.arrival;
             }
         }
-        if let Some(earlier) = &mut self.sent.earlier {
-            earlier.add(frame.arrival, None);
-        }
+        self.sent.forget(frame.arrival);
         self.admit(frame.arrival, queued, transmitter);
         if self.context.occupancy().0.0 == 0 {
             // The discipline may have dropped the head.
             self.ready = None;
         }
         let (packets, bytes) = self.occupancy(frame.arrival);
-        self.occupancy_max.0 = self.occupancy_max.0.max(packets);
-        self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
+        self.raise_occupancy_max((packets.0, bytes.0));
     }
 
     /// Notifies the discipline of an empty dequeue.
@@ -444,9 +376,7 @@ impl Server {
         self.next_number += 1;
         self.waiting_since = arrival;
         self.ready = None;
-        let (packets, bytes) = (Packets(ahead.0 + 1), Bytes(ahead.1 + u64::from(len)));
-        self.occupancy_max.0 = self.occupancy_max.0.max(packets);
-        self.occupancy_max.1 = self.occupancy_max.1.max(bytes);
+        self.raise_occupancy_max((ahead.0 + 1, ahead.1 + u64::from(len)));
         let departing = Departing {
             number,
             arrival,
@@ -465,6 +395,44 @@ impl Server {
         Some(pass_plain(&departing, medium))
     }
 
+    /// Returns the tail-drop limit and the frames it counts, if [`EarlyLink`] can decide for this
+    /// server.
+    ///
+    /// [`EarlyLink`]: crate::link::early::EarlyLink
+    pub fn lend_sent(&mut self) -> Option<(QueueLimit, SentFrames)> {
+        let ServedQueue::Fifo(fifo) = &self.queue else {
+            return None;
+        };
+        let idle = !self.stopped && !self.has_decided() && !self.holds_frames();
+        (self.counts_sent() && idle).then(|| (fifo.limit(), mem::take(&mut self.sent)))
+    }
+
+    /// Reverses [`Server::lend_sent`], after `frames` frames, the last of which arrived at `arrival`.
+    pub fn return_sent(
+        &mut self,
+        sent: SentFrames,
+        frames: u32,
+        arrival: Nanos,
+        occupancy_max: (u64, u64),
+    ) {
+        if frames > 0 {
+            let departure = sent.last_departure();
+            self.next_number += u64::from(frames);
+            self.waiting_since = arrival;
+            self.ready = None;
+            self.asks_at = departure;
+            self.decided_until = departure;
+        }
+        self.sent = sent;
+        self.raise_occupancy_max(occupancy_max);
+    }
+
+    #[inline]
+    fn raise_occupancy_max(&mut self, (packets, bytes): (u64, u64)) {
+        self.occupancy_max.0 = self.occupancy_max.0.max(Packets(packets));
+        self.occupancy_max.1 = self.occupancy_max.1.max(Bytes(bytes));
+    }
+
     /// Returns the departure of the last frame that crossed the medium before departing.
     #[inline]
     pub fn decided_until(&self) -> Nanos {
@@ -476,7 +444,7 @@ impl Server {
     fn begin_service(&mut self, now: Nanos, departing: &Departing) {
         let Departing { departure, len, .. } = *departing;
         if self.changeable {
-            self.sent.add(now, FrameInService { departure, len });
+            self.sent.add(now, departure, len);
         }
         self.asks_at = departure;
     }

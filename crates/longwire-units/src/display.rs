@@ -31,7 +31,7 @@ impl fmt::Display for BitRate {
             (1_000, "kbit"),
             (1, "bit"),
         ];
-        write_scaled(f, self.0, &SCALES)
+        write_scaled(f, self.bits_per_sec(), &SCALES)
     }
 }
 

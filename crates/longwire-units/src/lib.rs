@@ -22,6 +22,8 @@
 
 extern crate alloc;
 
+use core::num::NonZeroU64;
+
 mod date;
 pub mod decimal;
 mod display;
@@ -108,30 +110,33 @@ impl Nanos {
 
 /// A rate in bits per second; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BitRate(u64);
+pub struct BitRate(NonZeroU64);
 
 impl BitRate {
     /// 10 Tbit/s. At this rate, a full frame still takes more than a nanosecond, and its bits times
     /// 10^9 fit in 64 bits.
-    pub const MAX: BitRate = BitRate(10_000_000_000_000);
+    pub const MAX: BitRate = match NonZeroU64::new(10_000_000_000_000) {
+        Some(bits) => BitRate(bits),
+        None => unreachable!(),
+    };
 
     /// Creates a rate from bits per second; `None` outside 1..=[`BitRate::MAX`].
     pub const fn from_bits_per_sec(bits: u64) -> Option<BitRate> {
-        if bits == 0 || bits > BitRate::MAX.0 {
-            return None;
+        match NonZeroU64::new(bits) {
+            Some(nonzero) if bits <= BitRate::MAX.bits_per_sec() => Some(BitRate(nonzero)),
+            _ => None,
         }
-        Some(BitRate(bits))
     }
 
     /// Returns the rate in bits per second.
     #[inline]
     pub const fn bits_per_sec(self) -> u64 {
-        self.0
+        self.0.get()
     }
 
     /// Returns the bytes sent in `time`, rounded up, saturating.
     pub fn bytes_in(self, time: Nanos) -> Bytes {
-        let bits = u128::from(self.0) * u128::from(time.0);
+        let bits = u128::from(self.bits_per_sec()) * u128::from(time.0);
         let bytes = bits.div_ceil(8 * 1_000_000_000);
         Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
     }

@@ -6,6 +6,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 use core::str::FromStr;
 
 use super::{BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed};
@@ -346,10 +347,9 @@ impl FromStr for BitRate {
 
     /// Parses `10mbit`, `1.5gbit`; from 1 bit/s to 10 Tbit/s.
     fn from_str(text: &str) -> Result<BitRate, UnitError> {
-        match RATE.parse(text)? {
-            0 => Err(UnitError::ZeroRate { text: text.into() }),
-            bits => Ok(BitRate(bits)),
-        }
+        let bits = NonZeroU64::new(RATE.parse(text)?);
+        let bits = bits.ok_or_else(|| UnitError::ZeroRate { text: text.into() })?;
+        Ok(BitRate(bits))
     }
 }
 

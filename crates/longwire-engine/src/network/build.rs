@@ -1,6 +1,6 @@
 //! Adds, changes and removes links and paths.
 
-use longwire_units::Nanos;
+use longwire_units::{Bytes, Nanos, Packets};
 
 use super::path::Path;
 use super::{FrameHost, Network, Node, PathId};
@@ -13,6 +13,15 @@ use crate::release::Sequence;
 #[derive(Debug)]
 #[must_use = "drop it off the hot path"]
 pub struct RemovedLink<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
+
+/// Occupancy of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLengths {
+    /// Frames and bytes in the queue.
+    pub now: (Packets, Bytes),
+    /// Their peaks so far.
+    pub max: (Packets, Bytes),
+}
 
 impl<T> Network<T> {
     /// Adds a link under an unused number.
@@ -27,8 +36,7 @@ impl<T> Network<T> {
             crossed_by: 0,
             passed_on: Sequence::default(),
         });
-        let before = place(&mut self.nodes, id.0).replace(node);
-        assert!(before.is_none(), "link number in use");
+        assert!(self.links.insert(id, node), "link number in use");
     }
 
     /// Adds a path under an unused number. Returns `false`, without effect, if `links` is
@@ -67,8 +75,7 @@ impl<T> Network<T> {
 
     /// Removes a link, unless a path crosses it.
     pub fn remove_link(&mut self, id: LinkId) -> Option<RemovedLink<T>> {
-        let place = self.nodes.get_mut(id.0 as usize)?;
-        place.take_if(|node| node.crossed_by == 0).map(RemovedLink)
+        self.links.remove(id).map(RemovedLink)
     }
 
     /// Returns the number of frames on a path.
@@ -83,15 +90,32 @@ impl<T> Network<T> {
 
     fn count_crossings(&mut self, path: &Path, change: i32) {
         for link in path.links() {
-            if let Some(Some(node)) = self.nodes.get_mut(link.0 as usize) {
+            if let Some(node) = self.links.get_mut(link) {
                 node.crossed_by = node.crossed_by.saturating_add_signed(change);
             }
         }
     }
 
-    /// Returns the link with this number.
+    /// Returns the link with this number. Unless it is [detached](Network::detach), its queue and
+    /// times may be outdated; see [`Network::occupancy`].
     pub fn link(&self, id: LinkId) -> Option<&Link> {
-        Some(self.nodes.get(id.0 as usize)?.as_ref()?.lane.link())
+        Some(self.links.get(id)?.lane.link())
+    }
+
+    /// Returns the frames and bytes in a link's queue at `now`, and their peaks. The network must have
+    /// been advanced to that time.
+    pub fn occupancy(&self, id: LinkId, now: Nanos) -> Option<QueueLengths> {
+        let link = self.link(id)?;
+        let early = self.links.peek_early(id)?.occupancy(now);
+        let (held, (packets_max, bytes_max)) = match early {
+            None => (link.occupancy_at(now), (0, 0)),
+            Some(((packets, bytes), peaks)) => ((Packets(packets), Bytes(bytes)), peaks),
+        };
+        let max = link.occupancy_max();
+        Some(QueueLengths {
+            now: held,
+            max: (max.0.max(Packets(packets_max)), max.1.max(Bytes(bytes_max))),
+        })
     }
 
     /// Changes a link at `at`, once all earlier events have been processed ([`Network::advance`]).
@@ -105,7 +129,7 @@ impl<T> Network<T> {
         host: &mut impl FrameHost<T>,
     ) -> Option<ReplacedParts> {
         host.at(at);
-        let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
+        let node = self.links.get_mut(id)?;
         let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
         let replaced = lane.change(at, change, &mut host);
         self.note_due(id);

@@ -14,7 +14,7 @@ impl<T> Network<T> {
     pub fn separate_link(&self, path: PathId) -> Option<LinkId> {
         let path = self.transit.paths.get(path.0 as usize)?.as_ref()?;
         let id = path.link(0).filter(|_| path.link(1).is_none())?;
-        let node = self.nodes.get(id.0 as usize)?.as_ref()?;
+        let node = self.links.get(id)?;
         (node.crossed_by == 1).then_some(id)
     }
 
@@ -22,7 +22,7 @@ impl<T> Network<T> {
     /// still in the network come before the caller's: until they have left, advance the link with
     /// [`Network::advance_held`], also before each [`Network::offer`].
     pub fn detach(&mut self, id: LinkId) {
-        if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) {
+        if let Some(node) = self.links.get_mut(id) {
             // The agenda entry becomes stale.
             node.due = None;
             node.detached = true;
@@ -40,7 +40,7 @@ impl<T> Network<T> {
     ) {
         while self.holds_frames(id)
             && let Some(at) = self.next_of(id, &until)
-            && let Some(Some(node)) = self.nodes.get_mut(id.0 as usize)
+            && let Some(node) = self.links.get_mut(id)
         {
             host.at(at);
             let (lane, mut host) = node.borrow(id, None, &mut self.transit, host);
@@ -50,21 +50,21 @@ impl<T> Network<T> {
 
     /// Returns the time of a link's next event, if it lies within `until`.
     fn next_of(&mut self, id: LinkId, until: &impl RangeBounds<Nanos>) -> Option<Nanos> {
-        let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
+        let node = self.links.get_mut(id)?;
         node.lane.next_at().filter(|at| until.contains(at))
     }
 
     /// Whether the network stores queued frames of a link.
     #[inline]
     pub fn holds_frames(&self, id: LinkId) -> bool {
-        let node = self.nodes.get(id.0 as usize).and_then(Option::as_ref);
+        let node = self.links.get(id);
         node.is_some_and(|node| !node.lane.is_empty())
     }
 
     /// Returns a detached link whose frames are stored by the caller.
     #[inline]
     pub fn detached(&mut self, id: LinkId) -> Option<SequentialLink<'_>> {
-        let node = self.nodes.get_mut(id.0 as usize)?.as_mut()?;
+        let node = self.links.get_mut(id)?;
         Some(node.lane.in_turn())
     }
 
@@ -74,7 +74,7 @@ impl<T> Network<T> {
         let Some(id) = self.sole_link(path) else {
             return Nanos::ZERO;
         };
-        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+        let Some(node) = self.links.get_mut(id) else {
             return Nanos::ZERO;
         };
         let path_frames = frames.into_iter().map(|(item, len)| PathFrame {

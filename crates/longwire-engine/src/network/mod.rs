@@ -8,6 +8,7 @@
 mod build;
 mod crossing;
 mod in_turn;
+mod links;
 mod path;
 mod transit;
 
@@ -20,9 +21,10 @@ use crate::models::mtu::Fragments;
 use crate::models::mtu::Mtu;
 use crate::prelude::*;
 use crate::release::{ReleaseQueue, Sequence};
-use crate::verdict::{Delivery, DropReason};
-pub use build::RemovedLink;
+use crate::verdict::{Delivery, DropReason, Verdict};
+pub use build::{QueueLengths, RemovedLink};
 pub use crossing::{Crossing, EventPlace};
+use links::Links;
 pub use path::PathId;
 use transit::Transit;
 
@@ -69,6 +71,15 @@ pub trait FrameHost<T>: FrameAccess<T> {
         is_duplicate: bool,
     );
 
+    /// Called when a link decides a frame on arrival, delivers it unchanged, and ends its path. Equals
+    /// [`FrameHost::on_arrival`], [`FrameHost::delivered`] and [`FrameHost::on_exit`].
+    #[inline]
+    fn passed_through(&mut self, link: LinkId, item: T, len: u32, delivery: &Delivery) {
+        self.on_arrival(link, len);
+        self.delivered(link, &item, len, delivery, false);
+        self.on_exit(item, link, delivery.release);
+    }
+
     /// Called when a delivered frame of `len` bytes reaches the next link on its path, or leaves
     /// for another network.
     #[inline]
@@ -83,6 +94,8 @@ pub trait FrameHost<T>: FrameAccess<T> {
 
 /// Stale agenda entries allowed in addition to one per link.
 const STALE_MIN: usize = 1_024;
+
+const NANO: Nanos = Nanos::from_nanos(1);
 
 /// Number of links whose data fits in a core's cache.
 const IN_CACHE_MAX: usize = 512;
@@ -120,7 +133,7 @@ fn fetch_value<T>(value: &T, fetch: impl Fn(*const u8, usize)) {
 /// Links, paths and the frames on them.
 #[derive(Debug)]
 pub struct Network<T> {
-    nodes: Vec<Option<Box<Node<T>>>>,
+    links: Links<T>,
     transit: Transit<T>,
     /// Links by time of their next event. When a link's time changes, its stale entry stays and is
     /// skipped later: this is rare, and a search would cost more.
@@ -143,7 +156,7 @@ impl<T> Network<T> {
     /// Creates a network without links.
     pub fn new() -> Network<T> {
         Network {
-            nodes: Vec::new(),
+            links: Links::new(),
             transit: Transit::new(),
             agenda: ReleaseQueue::new(),
             fragments: Fragments::default(),
@@ -191,7 +204,7 @@ impl<T> Network<T> {
             .chain(self.transit.between.next_at())
             .min();
         // `advance` processes events before its argument.
-        next.map(|at| at.saturating_add(Nanos::from_nanos(1)))
+        next.map(|at| at.saturating_add(NANO))
     }
 
     /// Offers a frame to a path at its arrival; [`Network::advance`] must have been called up to
@@ -207,16 +220,37 @@ impl<T> Network<T> {
         item: T,
         host: &mut impl FrameHost<T>,
     ) -> Result<(), T> {
-        if !self.transit.enter(path) {
+        let FrameMeta { arrival, len } = frame;
+        let Some(only) = self.transit.only_link(path) else {
             return Err(item);
+        };
+        // A frame that is decided at once on its only link is never on its path.
+        if let Some(id) = only {
+            self.reach(arrival, host);
+            match &self.decide_early(id, frame, host) {
+                Some(Verdict::Deliver(delivery)) => {
+                    host.passed_through(id, item, len, delivery);
+                    return Ok(());
+                }
+                Some(Verdict::Drop(reason)) => {
+                    host.on_arrival(id, len);
+                    host.dropped(id, item, *reason);
+                    return Ok(());
+                }
+                Some(Verdict::Queued) | None => {}
+            }
         }
+        self.transit.enter(path);
         let path_frame = PathFrame {
             item,
             path,
             hop: 0,
-            len: frame.len,
+            len,
         };
-        self.offer_to_link(path_frame, frame.arrival, host);
+        match only {
+            Some(id) => self.offer_to_lane(id, path_frame, arrival, host),
+            None => self.offer_to_link(path_frame, arrival, host),
+        }
         Ok(())
     }
 
@@ -238,18 +272,19 @@ impl<T> Network<T> {
         let first = |id: &PathId| path(id)?.as_ref()?.link(0);
         links.extend(paths.iter().filter_map(first));
         links.extend(self.agenda.next_links().take(paths.len()));
-        let node = |link: &LinkId| self.nodes.get(link.0 as usize);
-        for there in links.iter().filter_map(node) {
+        let early = |link: &LinkId| self.links.peek_early(*link);
+        for there in links.iter().filter_map(early) {
             fetch_value(there, &fetch);
         }
-        for there in links.iter().filter_map(node).flatten() {
-            fetch_value(&**there, &fetch);
+        links.retain(|link| early(link).is_some_and(|early| !early.is_active()));
+        for there in links.iter().filter_map(|link| self.links.get(*link)) {
+            fetch_value(there, &fetch);
         }
     }
 
     /// Whether all data fits in cache, so that prefetching would only cost time.
     pub fn is_in_cache(&self) -> bool {
-        self.nodes.len() < IN_CACHE_MAX
+        self.links.len() < IN_CACHE_MAX
     }
 
     /// Returns the number of frames on paths.
@@ -264,7 +299,7 @@ impl<T> Network<T> {
             return;
         };
         // The other network has already reported frames from its links.
-        if let Some(Some(_)) = self.nodes.get(from.0 as usize) {
+        if self.links.get(from).is_some() {
             host.passed_on(from, path_frame.len);
         }
         self.offer_to_link(path_frame, at, host);
@@ -277,19 +312,69 @@ impl<T> Network<T> {
         arrival: Nanos,
         host: &mut impl FrameHost<T>,
     ) {
-        self.serve_until(arrival, host);
-        host.at(arrival);
+        self.reach(arrival, host);
         let Some(id) = self.link_of(&path_frame) else {
             return;
         };
-        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
-            return;
-        };
-        if node.lane.link().fragments() && self.cut(&path_frame, arrival, id, host) {
+        let meta = FrameMeta::new(arrival, path_frame.len);
+        match &self.decide_early(id, meta, host) {
+            Some(Verdict::Deliver(delivery)) => {
+                host.on_arrival(id, meta.len);
+                host.delivered(id, &path_frame.item, meta.len, delivery, false);
+                if let Some(passed_on) = self.links.passed_on(id) {
+                    let release = delivery.release;
+                    self.transit
+                        .forward(path_frame, (id, release), passed_on, host);
+                }
+            }
+            Some(Verdict::Drop(reason)) => {
+                host.on_arrival(id, meta.len);
+                self.transit.leave(path_frame.path);
+                host.dropped(id, path_frame.item, *reason);
+            }
+            Some(Verdict::Queued) | None => self.offer_to_lane(id, path_frame, arrival, host),
+        }
+    }
+
+    /// Processes events up to a frame's arrival.
+    #[inline(always)]
+    fn reach(&mut self, arrival: Nanos, host: &mut impl FrameHost<T>) {
+        self.serve_until(arrival, host);
+        host.at(arrival);
+    }
+
+    /// Decides a frame without its lane, if possible. The caller counts the arrival.
+    #[inline(always)]
+    fn decide_early(
+        &mut self,
+        id: LinkId,
+        frame: FrameMeta,
+        host: &impl FrameHost<T>,
+    ) -> Option<Verdict> {
+        if host.watches_offers() {
+            return None;
+        }
+        let early = self.links.early(id, frame.len)?;
+        let verdict = early.offer(frame, self.steady_until)?;
+        let departed = early.last_departure().saturating_add(NANO);
+        self.changeable_from = self.changeable_from.max(departed);
+        Some(verdict)
+    }
+
+    /// Offers a frame to a link, after events up to its arrival.
+    fn offer_to_lane(
+        &mut self,
+        id: LinkId,
+        path_frame: PathFrame<T>,
+        arrival: Nanos,
+        host: &mut impl FrameHost<T>,
+    ) {
+        let fragments = self.link(id).is_some_and(Link::fragments);
+        if fragments && self.cut(&path_frame, arrival, id, host) {
             self.transit.leave(path_frame.path);
             return host.forget(path_frame.item);
         }
-        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+        let Some(node) = self.links.get_mut(id) else {
             return;
         };
         host.on_arrival(id, path_frame.len);
@@ -302,6 +387,7 @@ impl<T> Network<T> {
         } else {
             let changeable_from = lane.link().changeable_from();
             self.changeable_from = self.changeable_from.max(changeable_from);
+            self.links.lend(id);
         }
     }
 
@@ -348,9 +434,9 @@ impl<T> Network<T> {
         let Some((id, at, ())) = self.agenda.pop_due(until) else {
             return;
         };
-        let node = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut);
         // Otherwise, the entry is stale: the link's time changed, or the link was removed.
-        if let Some(node) = node.filter(|node| node.due == Some(at)) {
+        let is_due = self.links.get(id).is_some_and(|node| node.due == Some(at));
+        if is_due && let Some(node) = self.links.get_mut(id) {
             node.due = None;
             host.at(at);
             let steady_until = (!host.watches_offers()).then_some(self.steady_until);
@@ -374,7 +460,7 @@ impl<T> Network<T> {
     /// Schedules the link's next event.
     #[inline]
     fn note_due(&mut self, id: LinkId) {
-        let Some(Some(node)) = self.nodes.get_mut(id.0 as usize) else {
+        let Some(node) = self.links.get_mut(id) else {
             return;
         };
         if node.detached {
@@ -388,12 +474,10 @@ impl<T> Network<T> {
         if let Some(at) = due {
             self.agenda.push(id, at, ());
         }
-        if self.agenda.len() > STALE_MIN + 2 * self.nodes.len() {
-            let nodes = &self.nodes;
-            self.agenda.retain(|id, at| {
-                let node = nodes.get(id.0 as usize).and_then(Option::as_ref);
-                node.is_some_and(|node| node.due == Some(at))
-            });
+        if self.agenda.len() > STALE_MIN + 2 * self.links.len() {
+            let links = &self.links;
+            let is_current = |id, at| links.get(id).is_some_and(|node| node.due == Some(at));
+            self.agenda.retain(is_current);
         }
     }
 }

@@ -54,6 +54,12 @@ impl Path {
         self.rest.get(hop as usize - 1).copied()
     }
 
+    /// Returns the link, if there is only one.
+    #[inline]
+    pub fn only_link(&self) -> Option<LinkId> {
+        self.rest.is_empty().then_some(self.first)
+    }
+
     /// Returns all links in order.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + '_ {
         let rest = self.rest.iter().map(|hop| hop.link);

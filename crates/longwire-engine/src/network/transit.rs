@@ -93,30 +93,9 @@ impl<T, H: FrameHost<T>> LaneHost<PathFrame<T>> for NodeHost<'_, T, H> {
         let (id, len) = (self.id, path_frame.len);
         self.host
             .delivered(id, &path_frame.item, len, delivery, is_duplicate);
-        let transit = &mut *self.transit;
-        let path = transit.paths.get_mut(path_frame.path.0 as usize);
-        let Some(path) = path.and_then(Option::as_mut) else {
-            return self.host.on_exit(path_frame.item, id, delivery.release);
-        };
-        let Some(next) = path.hop(path_frame.hop + 1) else {
-            path.frames -= 1;
-            return self.host.on_exit(path_frame.item, id, delivery.release);
-        };
-        let path_frame = PathFrame {
-            hop: path_frame.hop + 1,
-            ..path_frame
-        };
-        let place = ReleaseKey {
-            release: delivery.release,
-            link: id,
-            sequence: self.passed_on.next(),
-        };
-        if next.is_remote {
-            self.host.passed_on(id, len);
-            transit.cross(place, next.link, path_frame);
-        } else {
-            transit.between.push_at(place, path_frame);
-        }
+        let place = (id, delivery.release);
+        self.transit
+            .forward(path_frame, place, self.passed_on, self.host);
     }
 
     fn dropped(&mut self, path_frame: PathFrame<T>, reason: DropReason) {
@@ -142,6 +121,46 @@ impl<T> Transit<T> {
         };
         path.frames += 1;
         true
+    }
+
+    /// Returns a path's link if it has only one, else `None`; `None` if there is no such path.
+    #[inline(always)]
+    pub fn only_link(&self, path: PathId) -> Option<Option<LinkId>> {
+        Some(self.paths.get(path.0 as usize)?.as_ref()?.only_link())
+    }
+
+    /// Forwards a frame that leaves link `from` at a release, to the next link or the end of its path.
+    #[inline]
+    pub fn forward(
+        &mut self,
+        path_frame: PathFrame<T>,
+        (from, release): (LinkId, Nanos),
+        passed_on: &mut Sequence,
+        host: &mut impl FrameHost<T>,
+    ) {
+        let path = self.paths.get_mut(path_frame.path.0 as usize);
+        let Some(path) = path.and_then(Option::as_mut) else {
+            return host.on_exit(path_frame.item, from, release);
+        };
+        let Some(next) = path.hop(path_frame.hop + 1) else {
+            path.frames -= 1;
+            return host.on_exit(path_frame.item, from, release);
+        };
+        let path_frame = PathFrame {
+            hop: path_frame.hop + 1,
+            ..path_frame
+        };
+        let place = ReleaseKey {
+            release,
+            link: from,
+            sequence: passed_on.next(),
+        };
+        if next.is_remote {
+            host.passed_on(from, path_frame.len);
+            self.cross(place, next.link, path_frame);
+        } else {
+            self.between.push_at(place, path_frame);
+        }
     }
 
     /// Removes a frame from a path's count.
@@ -173,12 +192,12 @@ impl<T> Network<T> {
             return Err(item);
         };
         self.serve_until(frame.arrival, host);
-        let Some(link) = self.link(id) else {
+        let Some(node) = self.links.get_mut(id) else {
             return Err(item);
         };
         host.at(frame.arrival);
         host.on_arrival(id, frame.len);
-        host.offered(id, &mut item, frame, link);
+        host.offered(id, &mut item, frame, node.lane.link());
         host.dropped(id, item, reason);
         Ok(())
     }

@@ -5,11 +5,12 @@ use core::mem;
 use longwire_units::Nanos;
 use longwire_units::random::Stream;
 
-use super::{Aggregating, SentFrames, ServedQueue, Server};
+use super::{Aggregating, ServedQueue, Server};
 use crate::frame_context::FrameBytes;
 use crate::models::queue::{Discipline, HeaderFields, LinkFacts, QueueLimit, QueuedFrame};
 use crate::models::rate::{Aggregate, Transmitter};
 use crate::prelude::*;
+use crate::sent::SentFrames;
 use crate::verdict::{DropReason, Verdict};
 
 impl Server {
@@ -89,7 +90,7 @@ impl Server {
         let frame_context = departing.context(at, frames.bytes(departing.number));
         departing.departure = transmitter.resume(&frame_context, unsent);
         departing.delay = transmitter.delay();
-        self.sent.last.departure = departing.departure;
+        self.sent.postpone_last(departing.departure);
         self.asks_at = departing.departure;
     }
 

@@ -7,8 +7,8 @@ use longwire_engine::BitRate;
 use longwire_engine::models::rate::Rate;
 use longwire_engine::network::FrameHost;
 use longwire_engine::{
-    Delivery, DropReason, FrameAccess, FrameMeta, Lane, Link, LinkChange, LinkId, LinkSpec, Nanos,
-    Network, NoLoader, PathId, Verdict,
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, Link, LinkChange, LinkId, LinkSpec,
+    LinkState, Nanos, Network, NoLoader, PathId, QueueLengths, Verdict,
 };
 use longwire_units::random::Stream;
 use proptest::prelude::*;
@@ -33,6 +33,7 @@ struct Notes {
     delivered: Vec<(LinkId, u64, Nanos, bool)>,
     forgotten: u64,
     came: BTreeMap<LinkId, usize>,
+    queues: Vec<QueueLengths>,
     /// Whether every frame is queued until its event.
     watches_offers: bool,
 }
@@ -352,6 +353,8 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         "rate=50mbit delay=1ms queue=2p loss=gilbert:p=5%,r=40%",
         "rate=45mbit delay=1ms queue=fq-codel:target=1ms duplicate=3%",
         "rate=30mbit delay=2ms queue=6p",
+        "rate=35mbit delay=1ms queue=4kb framing=ethernet",
+        "rate=1gbit delay=1ms",
     ];
     let links = specs.iter().zip(0..);
     let links = links.map(|(text, id)| Link::new_changeable(config(text), SEED, LinkId(id)));
@@ -361,6 +364,9 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         vec![5, 1, 2, 3],
         vec![4, 3, 1],
         vec![2],
+        vec![5],
+        vec![6],
+        vec![7, 6, 5],
     ];
     let mut network = network(links, &paths);
     let mut notes = Notes {
@@ -376,12 +382,8 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         // A change precedes frames at the same instant.
         let first = std::mem::replace(&mut before, at) < at;
         if first && frame.number.is_multiple_of(17) {
-            let bits = 30_000_000 + frame.number * 1_001;
-            let change = LinkChange {
-                rate: BitRate::from_bits_per_sec(bits).map(Rate::Fixed),
-                ..LinkChange::default()
-            };
-            let id = LinkId(frame.number as u32 % 6);
+            let id = LinkId(frame.number as u32 % 8);
+            let change = change_number(frame.number / 17);
             assert!(network.changeable_from() <= at);
             assert!(network.change(id, at, change, &mut notes).is_some());
         }
@@ -392,24 +394,66 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
             network.stays_until(change.map_or(Nanos::MAX, |(at, ..)| rounded(*at)));
         }
         let meta = FrameMeta::new(at, frame.bytes.len() as u32);
+        let id = LinkId(frame.number as u32 % 8);
+        notes.queues.extend(network.occupancy(id, at));
         let path = PathId(*path as u32);
         assert_eq!(network.offer(path, meta, frame.clone(), &mut notes), Ok(()));
     }
+    let end = Nanos::from_secs(1_000);
+    network.advance(end, &mut notes);
+    for id in (0..8).map(LinkId) {
+        let on = LinkChange {
+            state: Some(LinkState::On),
+            ..LinkChange::default()
+        };
+        assert!(network.change(id, end, on, &mut notes).is_some());
+    }
     network.advance(Nanos::MAX, &mut notes);
     assert_eq!(network.frames(), 0);
+    let last = (0..8).filter_map(|id| network.occupancy(LinkId(id), Nanos::from_secs(2_000)));
+    notes.queues.extend(last);
     notes
+}
+
+/// Returns a change that any link accepts.
+fn change_number(number: u64) -> LinkChange {
+    let fixed = |bits| BitRate::from_bits_per_sec(bits).map(Rate::Fixed);
+    let none = LinkChange::default();
+    match number % 6 {
+        0..3 => LinkChange {
+            rate: fixed(30_000_000 + number * 17_017),
+            ..none
+        },
+        3 => LinkChange {
+            delay: Some(Nanos::from_micros(number % 7 * 300).into()),
+            ..none
+        },
+        4 => LinkChange {
+            queue: config(&format!("queue={}p", 2 + number % 5))
+                .queue
+                .map(Some),
+            ..none
+        },
+        _ => LinkChange {
+            state: Some(
+                [LinkState::Off, LinkState::Paused, LinkState::On][number as usize / 6 % 3],
+            ),
+            ..none
+        },
+    }
 }
 
 #[test]
 fn frames_decided_ahead_are_decided_as_at_their_events() {
     for seed in 0..20 {
-        let sent = sent(5, 3_000, seed);
+        let sent = sent(8, 3_000, seed);
         let (at_once, queued) = (
             through_changeable(&sent, false, true),
             through_changeable(&sent, true, false),
         );
         assert!(at_once.left.len() > 1_000 && at_once.dropped.len() > 100);
         assert_eq!(at_once.came, queued.came);
+        assert_eq!(at_once.queues, queued.queues);
         // Frames leave in release order; ties within a link keep the decision order.
         let left = |notes: &Notes| {
             let mut left = notes.left.clone();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use longwire_engine::{Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
+use longwire_engine::{
+    Link, LinkChange, LinkId, Nanos, PathId, QueueLengths, RemovedLink, ReplacedParts,
+};
 use longwire_packet::classify::{Matcher, RuleError};
 
 use schemars::JsonSchema;
@@ -65,8 +67,11 @@ impl Core {
     pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
         let link = self.link(id)?;
         let limit = link.queue_limit();
-        let (packets, bytes) = link.occupancy_at(self.advanced);
-        let (packets_max, bytes_max) = link.occupancy_max();
+        let lengths = self.shards.occupancy(id, self.advanced)?;
+        let QueueLengths {
+            now: (packets, bytes),
+            max: (packets_max, bytes_max),
+        } = lengths;
         Some(Occupancy {
             packets: packets.0,
             bytes: bytes.0,

@@ -250,6 +250,19 @@ impl FrameHost<Frame> for CoreState {
         account.delivered(frame.number, meta, delivery, is_duplicate);
     }
 
+    #[inline(always)]
+    fn passed_through(&mut self, link: LinkId, frame: Frame, len: u32, delivery: &Delivery) {
+        if let Some(flows) = &mut self.flows {
+            flows.delivered(link, self.frames.bytes(&frame), len);
+        }
+        // Without `watches_offers`, nothing is recorded.
+        if let Some(cells) = self.cells_of(link) {
+            cells.arrived(len);
+            cells.delivered(delivery, false);
+        }
+        self.wait(frame, link, delivery.release);
+    }
+
     #[inline]
     fn passed_on(&mut self, link: LinkId, len: u32) {
         self.left(line_of(link), len);

@@ -22,6 +22,7 @@ mod varying;
 mod wifi;
 
 pub use serializer::Serializer;
+pub(crate) use serializer::{Backlog, FrameTime};
 use varying::NANOBITS;
 
 /// A link's rate.
@@ -197,8 +198,8 @@ impl Transmitter {
     #[inline]
     pub(crate) fn takes_time(&self, len: u32) -> bool {
         let least = u64::from(len) * 8 * 1_000_000_000 / 2;
-        let rate = self.exact.rate().filter(|_| self.modelled.is_none());
-        rate.is_some_and(|rate| rate.bits_per_sec() <= least)
+        self.fixed_rate()
+            .is_some_and(|rate| rate.bits_per_sec() <= least)
     }
 
     /// Returns the model delay that follows the departure of the last served frame.
@@ -213,6 +214,23 @@ impl Transmitter {
     #[inline]
     pub(crate) fn free_at(&self) -> Nanos {
         self.exact.free_at()
+    }
+
+    /// Returns the rate, if fixed.
+    #[inline]
+    pub(crate) fn fixed_rate(&self) -> Option<BitRate> {
+        self.exact.rate().filter(|_| self.modelled.is_none())
+    }
+
+    /// Returns the serialiser, for rates without a model.
+    #[inline]
+    pub(crate) fn exact(&self) -> &Serializer {
+        &self.exact
+    }
+
+    #[inline]
+    pub(crate) fn exact_mut(&mut self) -> &mut Serializer {
+        &mut self.exact
     }
 
     /// Whether the rate is a model.

@@ -13,19 +13,47 @@ use crate::models::prelude::*;
 pub struct Serializer {
     rate: Option<BitRate>,
     framing: Framing,
-    free_at: Nanos,
-    remainder: u64,
+    backlog: Backlog,
     /// Quotient and remainder for the last length: frame lengths repeat, and the division is the
     /// most expensive step in `depart`.
-    last: Time,
+    last: FrameTime,
+}
+
+/// The time at which a serialiser becomes idle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backlog {
+    pub free_at: Nanos,
+    remainder: u64,
 }
 
 /// Serialisation time of one frame: `nanos + remainder / rate`.
-#[derive(Clone, Copy, Debug)]
-struct Time {
-    len: u32,
-    nanos: u64,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FrameTime {
+    pub nanos: u64,
     remainder: u64,
+    pub len: u32,
+}
+
+impl Backlog {
+    /// Adds a frame and returns its departure.
+    #[inline(always)]
+    pub fn add(&mut self, arrival: Nanos, frame: &FrameTime, rate: BitRate) -> Nanos {
+        // The link is idle only after the exact instant: if `arrival` equals `free_at`, the carried
+        // remainder is still being sent.
+        if arrival > self.free_at {
+            self.free_at = arrival;
+            self.remainder = 0;
+        }
+        let mut nanos = frame.nanos;
+        let mut remainder = self.remainder + frame.remainder;
+        if remainder >= rate.bits_per_sec() {
+            remainder -= rate.bits_per_sec();
+            nanos = nanos.saturating_add(1);
+        }
+        self.remainder = remainder;
+        self.free_at = self.free_at.saturating_add(Nanos::from_nanos(nanos));
+        self.free_at
+    }
 }
 
 impl Serializer {
@@ -34,13 +62,8 @@ impl Serializer {
         let mut serializer = Serializer {
             rate,
             framing,
-            free_at: Nanos::ZERO,
-            remainder: 0,
-            last: Time {
-                len: 0,
-                nanos: 0,
-                remainder: 0,
-            },
+            backlog: Backlog::default(),
+            last: FrameTime::default(),
         };
         if let Some(rate) = rate {
             serializer.last = serializer.time(0, rate);
@@ -59,21 +82,7 @@ impl Serializer {
         if len != self.last.len {
             self.last = self.time(len, rate);
         }
-        // The link is idle only after the exact instant: if `arrival` equals `free_at`, the carried
-        // remainder is still being sent.
-        if arrival > self.free_at {
-            self.free_at = arrival;
-            self.remainder = 0;
-        }
-        let mut nanos = self.last.nanos;
-        let mut remainder = self.remainder + self.last.remainder;
-        if remainder >= rate.bits_per_sec() {
-            remainder -= rate.bits_per_sec();
-            nanos = nanos.saturating_add(1);
-        }
-        self.remainder = remainder;
-        self.free_at = self.free_at.saturating_add(Nanos::from_nanos(nanos));
-        self.free_at
+        self.backlog.add(arrival, &self.last, rate)
     }
 
     /// Sets the framing for later frames.
@@ -89,20 +98,26 @@ impl Serializer {
         let Some(rate) = self.rate else {
             return Some(0);
         };
-        let left = self.free_at.saturating_sub(at).as_nanos();
-        let work = u128::from(left) * u128::from(rate.bits_per_sec()) + u128::from(self.remainder);
-        (self.free_at < Nanos::MAX).then_some(work)
+        let Backlog { free_at, remainder } = self.backlog;
+        let left = free_at.saturating_sub(at).as_nanos();
+        let work = u128::from(left) * u128::from(rate.bits_per_sec()) + u128::from(remainder);
+        (free_at < Nanos::MAX).then_some(work)
     }
 
     /// Sets the backlog at `at`, in billionths of a bit, and returns the time at which it is sent.
     pub(crate) fn resume(&mut self, at: Nanos, work: u128) -> Nanos {
-        (self.free_at, self.remainder) = (at, 0);
+        self.backlog = Backlog {
+            free_at: at,
+            remainder: 0,
+        };
         if let Some(rate) = self.rate.map(|rate| u128::from(rate.bits_per_sec())) {
             let nanos = u64::try_from(work / rate).unwrap_or(u64::MAX);
-            self.free_at = at.saturating_add(Nanos::from_nanos(nanos));
-            self.remainder = (work % rate) as u64;
+            self.backlog = Backlog {
+                free_at: at.saturating_add(Nanos::from_nanos(nanos)),
+                remainder: (work % rate) as u64,
+            };
         }
-        self.free_at
+        self.backlog.free_at
     }
 
     /// Returns the rate; `None` means infinite.
@@ -118,15 +133,24 @@ impl Serializer {
     /// Returns the time at which the last bit of all served frames has departed.
     #[inline]
     pub fn free_at(&self) -> Nanos {
-        self.free_at
+        self.backlog.free_at
     }
 
-    fn time(&self, len: u32, rate: BitRate) -> Time {
+    pub(crate) fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    pub(crate) fn set_backlog(&mut self, backlog: Backlog) {
+        self.backlog = backlog;
+    }
+
+    /// Returns the serialisation time of a frame of `len` bytes.
+    pub(crate) fn time(&self, len: u32, rate: BitRate) -> FrameTime {
         let (nanos, remainder) = divide(self.framing.wire_bits(len), 0, rate);
-        Time {
-            len,
+        FrameTime {
             nanos,
             remainder,
+            len,
         }
     }
 }

@@ -23,7 +23,9 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longwire_engine::{Bytes, Link, LinkChange, LinkId, Nanos, PathId, RemovedLink, ReplacedParts};
+use longwire_engine::{
+    Bytes, Link, LinkChange, LinkId, Nanos, PathId, QueueLengths, RemovedLink, ReplacedParts,
+};
 
 use self::batch::FrameBatch;
 use self::pool::Pool;
@@ -351,6 +353,14 @@ impl Shards {
     /// Returns a link.
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         self.all().nth(self.index_of(id))?.network.link(id)
+    }
+
+    /// See [`Network::occupancy`].
+    ///
+    /// [`Network::occupancy`]: longwire_engine::Network::occupancy
+    pub fn occupancy(&self, id: LinkId, now: Nanos) -> Option<QueueLengths> {
+        let shard = self.all().nth(self.index_of(id))?;
+        shard.network.occupancy(id, now)
     }
 
     /// Removes a link that no path crosses and returns it with its counters. The number

@@ -1,0 +1,164 @@
+//! Links whose frames are decided on arrival, whether or not the link is busy.
+
+use longwire_packet::frame::FrameMeta;
+use longwire_units::{BitRate, Nanos, Packets};
+
+use super::{Link, LinkQueue};
+use crate::models::rate::{Backlog, FrameTime};
+use crate::sent::SentFrames;
+use crate::verdict::{Delivery, DropReason, Edits, Verdict};
+
+/// The working state of a [`Link`] with a fixed rate, tail drop and a constant delay, in two cache
+/// lines. It decides like [`Link::offer`] until the link is needed for anything else.
+///
+/// It borrows the state from an idle link and returns it before the link is polled, changed or offered
+/// a frame that it cannot decide.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub(crate) struct EarlyLink {
+    backlog: Backlog,
+    /// `None` while the state is in the link.
+    rate: Option<BitRate>,
+    time: FrameTime,
+    delay: Nanos,
+    sent: SentFrames,
+    arrival: Nanos,
+    packets_max: u32,
+    /// Number of frames decided since the state was borrowed.
+    frames: u32,
+    bytes_max: u64,
+    packets_limit: u32,
+    bytes_limit: u64,
+}
+
+const _: () = assert!(size_of::<EarlyLink>() == 128);
+
+impl EarlyLink {
+    /// Borrows the state of a link without undecided frames, if it has no other models.
+    pub fn borrow_from(&mut self, link: &mut Link) {
+        let LinkQueue::Managed(server) = &mut link.queue else {
+            return;
+        };
+        let backlog = link.transmitter.exact().backlog();
+        let Some(rate) = link.transmitter.fixed_rate().filter(|_| link.plain) else {
+            return;
+        };
+        let Some(delay) = link.medium.only_delays(backlog.free_at) else {
+            return;
+        };
+        let Some((limit, sent)) = server.lend_sent() else {
+            return;
+        };
+        *self = EarlyLink {
+            backlog,
+            rate: Some(rate),
+            time: FrameTime::default(),
+            delay,
+            sent,
+            arrival: link.last_arrival,
+            packets_limit: limit.packets.map_or(u32::MAX, saturated),
+            bytes_limit: limit.bytes.map_or(u64::MAX, |limit| limit.0),
+            ..EarlyLink::default()
+        };
+    }
+
+    /// Returns the state to the link, and the number of frames decided.
+    pub fn return_to(&mut self, link: &mut Link) -> u32 {
+        if self.rate.is_none() {
+            return 0;
+        }
+        let early = core::mem::take(self);
+        if early.frames > 0 {
+            link.last_arrival = early.arrival;
+            link.transmitter.exact_mut().set_backlog(early.backlog);
+            let release = early.sent.last_departure().saturating_add(early.delay);
+            link.medium.note_release(release);
+        }
+        if let LinkQueue::Managed(server) = &mut link.queue {
+            let occupancy_max = (early.packets_max.into(), early.bytes_max);
+            server.return_sent(early.sent, early.frames, early.arrival, occupancy_max);
+        }
+        early.frames
+    }
+
+    /// Whether the state is borrowed.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// Whether the serialisation time of frames of `len` bytes is known.
+    #[inline]
+    pub fn knows(&self, len: u32) -> bool {
+        self.time.len == len
+    }
+
+    /// Computes the serialisation time of frames of `len` bytes. `link` has the framing.
+    #[cold]
+    pub fn learn(&mut self, len: u32, link: &Link) {
+        if let Some(rate) = self.rate {
+            self.time = link.transmitter.exact().time(len, rate);
+        }
+    }
+
+    /// Decides a frame like [`Link::offer`]. Returns `None`, without effect, if the link must decide:
+    /// the frame departs at or after `steady_until`, the time of the next change, or does not fit in
+    /// an empty queue, or takes no time. The serialisation time must be [known](EarlyLink::knows).
+    #[inline(always)]
+    pub fn offer(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
+        let rate = self.rate?;
+        let arrival = frame.arrival.max(self.arrival);
+        let len = u64::from(frame.len);
+        let mut backlog = self.backlog;
+        let (mut packets, mut bytes) = (1, len);
+        let is_busy = backlog.free_at > arrival;
+        if is_busy {
+            let ahead = self.sent.counted(arrival);
+            (packets, bytes) = (packets + ahead.0, bytes + ahead.1);
+        }
+        let departure = backlog.add(arrival, &self.time, rate);
+        let is_full = packets > u64::from(self.packets_limit) || bytes > self.bytes_limit;
+        let is_decided = if is_full {
+            is_busy
+        } else {
+            departure < steady_until
+        };
+        if !is_decided || self.time.nanos == 0 || self.frames == u32::MAX {
+            return None;
+        }
+        self.frames += 1;
+        self.arrival = arrival;
+        if is_full {
+            return Some(Verdict::Drop(DropReason::QueueFull));
+        }
+        self.backlog = backlog;
+        self.packets_max = self.packets_max.max(packets as u32);
+        self.bytes_max = self.bytes_max.max(bytes);
+        self.sent.add(arrival, departure, frame.len);
+        Some(Verdict::Deliver(Delivery {
+            departure,
+            release: departure.saturating_add(self.delay),
+            raised: false,
+            edits: Edits::NONE,
+            more: false,
+        }))
+    }
+
+    /// Returns the departure of the last frame.
+    #[inline]
+    pub fn last_departure(&self) -> Nanos {
+        self.sent.last_departure()
+    }
+
+    /// Returns the frames and bytes in the queue at `now`, and their peaks; `None` while the state is
+    /// in the link.
+    pub fn occupancy(&self, now: Nanos) -> Option<((u64, u64), (u64, u64))> {
+        let now = now.max(self.arrival);
+        let peaks = (self.packets_max.into(), self.bytes_max);
+        self.rate.map(|_| (self.sent.counted(now), peaks))
+    }
+}
+
+fn saturated(packets: Packets) -> u32 {
+    u32::try_from(packets.0).unwrap_or(u32::MAX)
+}
