@@ -4,7 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::grammar::MatcherError;
-use super::key::{Cube, FrameKey, VLAN_PRIORITY_AND_ID, presence};
+use super::key::{
+    Cube, FrameFields, FrameKey, UsedFields, VLAN_PRIORITY_AND_ID, presence, untagged_addresses,
+};
 use super::matcher::Matcher;
 use super::shape::{RulePlace, SEQUENCE_BITS, Shape, ShapeKey, sequence_of};
 use crate::bridge::PortIndex;
@@ -124,6 +126,8 @@ pub struct Classifier<T> {
     /// Number of rules with conditions on the Ethernet header, a tag or the ingress port.
     below_ip: usize,
     pub(super) filters: usize,
+    /// Mask of the IPv4 addresses if the rules use nothing else.
+    addresses_mask: Option<u64>,
 }
 
 impl<T: Copy> Classifier<T> {
@@ -145,6 +149,7 @@ impl<T: Copy> Classifier<T> {
             transports: 0,
             below_ip: 0,
             filters: 0,
+            addresses_mask: None,
         }
     }
 
@@ -182,7 +187,14 @@ impl<T: Copy> Classifier<T> {
     /// Extracts a frame's fields for [`Classifier::classify_by`].
     #[inline]
     pub fn key(&self, arrival: PortIndex, frame: &[u8]) -> FrameKey {
-        FrameKey::of(arrival, frame, self.transports > 0, self.below_ip > 0)
+        if let Some(mask) = self.addresses_mask
+            && let Some(addresses) = untagged_addresses(frame)
+        {
+            return FrameKey(UsedFields::Addresses(addresses & mask));
+        }
+        let (with_transport, below_ip) = (self.transports > 0, self.below_ip > 0);
+        let fields = FrameFields::of(arrival, frame, with_transport, below_ip);
+        FrameKey(UsedFields::All(fields))
     }
 
     /// Calls `fetch` with the address of the first table row that a lookup would read, for
@@ -190,7 +202,12 @@ impl<T: Copy> Classifier<T> {
     #[inline]
     pub fn prefetch(&self, key: &FrameKey, fetch: impl Fn(*const u8)) {
         if let Some((_, number)) = self.visits.first() {
-            fetch(self.shapes[*number as usize].row_of(key).cast());
+            let shape = &self.shapes[*number as usize];
+            let row = match &key.0 {
+                UsedFields::Addresses(word) => shape.table.row_of(&[*word]),
+                UsedFields::All(fields) => shape.row_of(fields),
+            };
+            fetch(row.cast());
         }
     }
 
@@ -203,17 +220,26 @@ impl<T: Copy> Classifier<T> {
     /// Like [`Classifier::classify`], for a key extracted after the last change to the rules.
     #[inline]
     pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
-        let [(_, number)] = self.visits[..] else {
-            return self.classify_among(key, frame, wire_len);
+        let fields = match (&key.0, &self.visits[..]) {
+            (UsedFields::Addresses(word), [(_, number)]) => {
+                // Such a shape's chains have no further conditions.
+                let entry = self.shapes[*number as usize].table.get_word(*word);
+                return self.classified((entry != 0).then(|| head(entry)));
+            }
+            (UsedFields::Addresses(_), _) => return self.classified(None),
+            (UsedFields::All(fields), _) => fields,
         };
-        match self.shapes[number as usize].find(key) {
+        let [(_, number)] = self.visits[..] else {
+            return self.classify_among(fields, frame, wire_len);
+        };
+        match self.shapes[number as usize].find(fields) {
             0 => self.classified(None),
-            entry => self.classified(self.first_of_chain(entry, key, frame, wire_len)),
+            entry => self.classified(self.first_of_chain(entry, fields, frame, wire_len)),
         }
     }
 
     /// Finds the best rule among several shapes.
-    fn classify_among(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
+    fn classify_among(&self, key: &FrameFields, frame: &[u8], wire_len: u32) -> Classified<T> {
         let mut best: Option<(RulePlace, u32)> = None;
         let mut visits = self.visits.iter().peekable();
         while let Some((bound, number)) = visits.next() {
@@ -265,7 +291,7 @@ impl<T: Copy> Classifier<T> {
     fn first_of_chain(
         &self,
         entry: u64,
-        key: &FrameKey,
+        key: &FrameFields,
         frame: &[u8],
         wire_len: u32,
     ) -> Option<u32> {
@@ -445,6 +471,7 @@ impl<T: Copy> Classifier<T> {
             }
         }
         self.note(number, |shape| shape.note_added(place));
+        self.note_used_fields();
     }
 
     /// Removes a rule from its shape.
@@ -470,6 +497,7 @@ impl<T: Copy> Classifier<T> {
         }
         let place = self.places[rule as usize];
         self.note(number, |shape| shape.note_removed(place));
+        self.note_used_fields();
         Ok(matcher)
     }
 
@@ -492,6 +520,15 @@ impl<T: Copy> Classifier<T> {
         let tagged = cube.asked & (presence::VLAN | presence::INNER) != 0;
         add(&mut self.below_ip, below_ip | tags != 0 || tagged);
         add(&mut self.filters, matcher.filter.is_some());
+    }
+
+    /// Updates the mask of the only fields that lookups extract, if there is one.
+    fn note_used_fields(&mut self) {
+        let only = match self.visits[..] {
+            [(_, number)] if self.filters == 0 => Some(number),
+            _ => None,
+        };
+        self.addresses_mask = only.and_then(|number| self.shapes[number as usize].addresses_mask());
     }
 
     /// Returns the number of a cube's shape, creating the shape if necessary.

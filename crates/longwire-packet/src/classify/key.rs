@@ -60,14 +60,47 @@ pub(super) const VLAN_PRIORITY_AND_ID: u64 = 7 << 12 | 0xfff;
 const TYPE_V4: u16 = 0x0800;
 const TYPE_V6: u16 = 0x86dd;
 
-/// The fields of a frame that rules may use.
+/// The fields of a frame that a classifier uses.
 #[derive(Clone, Copy, Debug)]
-pub struct FrameKey {
-    pub(super) presence: u16,
-    pub(super) words: [u64; WORDS],
+pub struct FrameKey(pub(super) UsedFields);
+
+#[derive(Clone, Copy, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a frame with few rules writes only the small variant"
+)]
+pub(super) enum UsedFields {
+    /// Word 0 of an IPv4 frame, for a classifier that uses nothing else.
+    Addresses(u64),
+    All(FrameFields),
 }
 
 impl FrameKey {
+    /// Sets the ports of a later fragment to those of its datagram.
+    #[inline]
+    pub fn set_ports(&mut self, ports: (u16, u16)) {
+        if let UsedFields::All(fields) = &mut self.0 {
+            fields.set_ports(ports);
+        }
+    }
+}
+
+/// Returns word 0 of an untagged IPv4 frame.
+#[inline(always)]
+pub(super) fn untagged_addresses(frame: &[u8]) -> Option<u64> {
+    let header = frame.first_chunk::<34>()?;
+    let is_v4 = header[12] == 0x08 && header[13] == 0 && header[14] >> 4 == 4;
+    is_v4.then(|| array(header, 26).map_or(0, u64::from_be_bytes))
+}
+
+/// The fields of a frame that rules may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrameFields {
+    pub presence: u16,
+    pub words: [u64; WORDS],
+}
+
+impl FrameFields {
     /// Extracts a frame's fields. Fields after the IP header are extracted only if `with_transport`
     /// is set, and the Ethernet header and ingress port of an untagged IPv4 frame only if
     /// `below_ip` is set.
@@ -77,8 +110,8 @@ impl FrameKey {
         frame: &[u8],
         with_transport: bool,
         below_ip: bool,
-    ) -> FrameKey {
-        let mut key = FrameKey {
+    ) -> FrameFields {
+        let mut key = FrameFields {
             presence: 0,
             words: [0; WORDS],
         };

@@ -5,7 +5,7 @@ use alloc::string::String;
 use core::net::IpAddr;
 
 use super::grammar::MatcherError;
-use super::key::FrameKey;
+use super::key::FrameFields;
 use crate::bridge::PortIndex;
 use crate::bytes::{left_aligned, ones};
 use crate::filter::Filter;
@@ -219,7 +219,7 @@ impl Matcher {
 
     /// Whether a frame that satisfies the conditions checked by table lookups also satisfies the
     /// remaining ones.
-    pub(super) fn rest_matches(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> bool {
+    pub(super) fn rest_matches(&self, key: &FrameFields, frame: &[u8], wire_len: u32) -> bool {
         let (source, destination) = key.ports();
         let within = |range: Option<PortRange>, port| range.is_none_or(|range| range.holds(port));
         let filter = self.filter.as_ref();

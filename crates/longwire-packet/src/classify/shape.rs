@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use super::key::{Cube, FrameKey, WORDS};
+use super::key::{Cube, FrameFields, WORDS, presence};
 use super::table::Table;
 
 /// Identity of a shape: the bits it uses and the fields it requires. IPv4 and IPv6 never share a
@@ -91,7 +91,7 @@ impl Shape {
 
     /// Returns a frame's table entry, or zero if there is none.
     #[inline]
-    pub fn find(&self, key: &FrameKey) -> u64 {
+    pub fn find(&self, key: &FrameFields) -> u64 {
         if key.presence & self.asked != self.presence {
             return 0;
         }
@@ -105,12 +105,23 @@ impl Shape {
 
     /// Returns the address of the first row that [`Shape::find`] reads.
     #[inline]
-    pub fn row_of(&self, key: &FrameKey) -> *const u64 {
+    pub fn row_of(&self, key: &FrameFields) -> *const u64 {
         let (at, mask) = self.words[0];
         let projected = [key.words[usize::from(at) % WORDS] & mask];
         match self.count {
             1 => self.table.row_of(&projected),
             _ => self.table.row_of(&self.project(&key.words)),
+        }
+    }
+
+    /// Returns the mask of word 0 if the shape's rules ask only for IPv4 and use only that word, so that
+    /// every IPv4 frame is compared.
+    pub fn addresses_mask(&self) -> Option<u64> {
+        let implied = presence::ETHER | presence::TYPE | presence::IP | presence::V4;
+        let only_v4 = self.asked & presence::V4 != 0 && self.asked & !implied == 0;
+        match self.words[..self.count] {
+            [(0, mask)] if only_v4 && self.asked == self.presence => Some(mask),
+            _ => None,
         }
     }
 

@@ -93,7 +93,7 @@ impl Table {
     }
 
     /// Returns a key's value, or zero if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, key: &[u64]) -> u64 {
         let key = &key[..self.key_words];
         match key {
@@ -103,8 +103,8 @@ impl Table {
     }
 
     /// Like `get`, for one-word keys such as IPv4 address pairs.
-    #[inline]
-    fn get_word(&self, word: u64) -> u64 {
+    #[inline(always)]
+    pub fn get_word(&self, word: u64) -> u64 {
         const WORDS: usize = 2 * BUCKET;
         let mut row = self.home(&[word]);
         loop {
