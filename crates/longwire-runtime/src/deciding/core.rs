@@ -29,6 +29,8 @@ pub struct Core {
     pub(super) shards: Shards,
     /// Reused buffer for frames taken off the lines.
     incoming: Vec<IncomingFrame>,
+    /// Fields of `incoming`, if their links are not in the cache.
+    keys: Vec<FrameKey>,
     pub(super) orders: Orders,
     /// Lines whose frames bypass the switch and the classifier.
     pub(super) lanes: Lanes,
@@ -62,12 +64,11 @@ pub(crate) struct MovedFrame {
     pub by: Nanos,
 }
 
-/// An arrived frame, its header fields, its exit (`None` if it is not forwarded) and its target.
+/// An arrived frame, its exit (`None` if it is not forwarded) and its target.
 struct IncomingFrame {
     port: PortIndex,
     meta: FrameMeta,
     frame: Frame,
-    key: FrameKey,
     exit: Option<Exit>,
     target: Target,
 }
@@ -88,6 +89,7 @@ impl Core {
             slack: Nanos::MAX,
             shards,
             incoming: Vec::with_capacity(BURST),
+            keys: Vec::new(),
             orders: Orders::default(),
             lanes: Lanes::default(),
             steady_until: Nanos::ZERO,
@@ -265,6 +267,8 @@ impl Core {
     fn take_in_burst(&mut self, until: Nanos, tolerance: Nanos) -> usize {
         let mut incoming = std::mem::take(&mut self.incoming);
         let mut arrival = self.advanced;
+        // With many links, most lookups miss the cache.
+        let looks_ahead = !self.shards.first.network.is_in_cache();
         while incoming.len() < BURST
             && let Some(ArrivalRun { line, until, .. }) =
                 self.shards.first.state.frames.next_run(until)
@@ -275,13 +279,20 @@ impl Core {
                 arrival = arrival.max(stamped.arrival);
                 self.note_moved(line.into(), stamped.arrival, arrival, tolerance);
                 let meta = FrameMeta { arrival, ..stamped };
-                let coming = self.incoming_frame(PortIndex(line), meta, frame);
-                self.classifier
-                    .prefetch(&coming.key, |row| prefetch_to_read(row, ROW_LEN));
+                let (mut coming, key) = self.incoming_frame(PortIndex(line), meta, frame);
+                if looks_ahead {
+                    self.classifier
+                        .prefetch(&key, |row| prefetch_to_read(row, ROW_LEN));
+                    self.keys.push(key);
+                } else {
+                    coming.target = self.target_of(&coming, &key);
+                }
                 incoming.push(coming);
             }
         }
-        self.classify(&mut incoming);
+        if looks_ahead {
+            self.classify(&mut incoming);
+        }
         let taken = incoming.len();
         for coming in incoming.drain(..) {
             self.advance_links(coming.meta.arrival);
@@ -311,10 +322,15 @@ impl Core {
         self.moved.append(moved);
     }
 
-    /// Returns an arrived frame before classification. A later fragment has the ports of its
-    /// datagram.
-    #[inline]
-    fn incoming_frame(&mut self, port: PortIndex, meta: FrameMeta, frame: Frame) -> IncomingFrame {
+    /// Returns an arrived frame before classification, and the fields that classify it. A later
+    /// fragment has the ports of its datagram.
+    #[inline(always)]
+    fn incoming_frame(
+        &mut self,
+        port: PortIndex,
+        meta: FrameMeta,
+        frame: Frame,
+    ) -> (IncomingFrame, FrameKey) {
         let bytes = self.shards.first.state.frames.bytes(&frame);
         let mut key = self.classifier.key(port, bytes);
         if self.classifier.uses_transport()
@@ -323,44 +339,45 @@ impl Core {
             key.set_ports(ports);
         }
         let since = meta.arrival.saturating_sub(self.epoch);
-        IncomingFrame {
+        let coming = IncomingFrame {
             port,
             meta,
-            key,
             exit: Exit::of(self.bridge.forward(since, port, bytes), port),
             target: Target::Drop,
             frame,
-        }
+        };
+        (coming, key)
     }
 
     /// Returns the target that the classifier finds for a frame.
     #[inline]
-    fn target_of(&self, coming: &IncomingFrame) -> Target {
+    fn target_of(&self, coming: &IncomingFrame, key: &FrameKey) -> Target {
         let bytes = if self.classifier.reads_bytes() {
             self.shards.first.state.frames.bytes(&coming.frame)
         } else {
             &[]
         };
         let len = coming.meta.len;
-        self.classifier.classify_by(&coming.key, bytes, len).target
+        self.classifier.classify_by(key, bytes, len).target
     }
 
-    /// Classifies frames. With many links, most lookups miss the cache, so prefetching for
-    /// a whole burst overlaps the misses.
+    /// Classifies frames by `keys`, whose rows are on their way to the cache, and prefetches the links
+    /// of the whole burst.
     fn classify(&mut self, incoming: &mut [IncomingFrame]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
-        for coming in incoming {
-            coming.target = self.target_of(coming);
+        let keys = std::mem::take(&mut self.keys);
+        for (coming, key) in incoming.iter_mut().zip(&keys) {
+            coming.target = self.target_of(coming, key);
             if let Target::Path(path) = coming.target {
                 paths[found] = path;
                 found += 1;
             }
         }
+        self.keys = keys;
+        self.keys.clear();
         let Shard { network, state, .. } = &mut self.shards.first;
-        if !network.is_in_cache() {
-            state.prefetch(network, &paths[..found]);
-        }
+        state.prefetch(network, &paths[..found]);
     }
 
     /// Processes a frame that is on no line, after all events before its arrival. Returns whether
@@ -371,8 +388,8 @@ impl Core {
             return self.enter_batch(port, meta, Arriving::Bytes(bytes));
         }
         let frame = self.shards.first.state.frames.bring(port, bytes, meta.len);
-        let mut coming = self.incoming_frame(port, meta, frame);
-        coming.target = self.target_of(&coming);
+        let (mut coming, key) = self.incoming_frame(port, meta, frame);
+        coming.target = self.target_of(&coming, &key);
         self.enter(coming);
         false
     }
