@@ -300,6 +300,18 @@ pub(crate) fn fence_streamed() {
     }
 }
 
+/// Calls `each` with the offset of every cache line within `len` bytes. Half as many instructions as
+/// `step_by`.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+fn for_lines(len: usize, mut each: impl FnMut(usize)) {
+    let mut at = 0;
+    while at < len {
+        each(at);
+        at += LINE;
+    }
+}
+
 /// Prefetches the cache lines of `len` bytes at `from` for writing.
 ///
 /// Steps begin at `from`, not at a line boundary, so that records of equal length take equal
@@ -308,7 +320,7 @@ pub(crate) fn fence_streamed() {
 #[inline(always)]
 fn prefetch_to_write(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..len).step_by(LINE) {
+    for_lines(len, |at| {
         // `_mm_prefetch` has a write hint, but without a target feature it compiles to a read hint.
         // SAFETY: a prefetch is a hint: it faults at no address, changes nothing, and is a no-op on
         // the oldest processors.
@@ -316,7 +328,7 @@ fn prefetch_to_write(from: *const u8, len: usize) {
             asm!("prefetchw [{line}]", line = in(reg) from.wrapping_add(at),
                 options(nostack, preserves_flags, readonly));
         }
-    }
+    });
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (from, len);
 }
@@ -325,11 +337,11 @@ fn prefetch_to_write(from: *const u8, len: usize) {
 #[inline(always)]
 pub fn prefetch_to_read(from: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
-    for at in (0..len).step_by(LINE) {
+    for_lines(len, |at| {
         // SAFETY: a prefetch is a hint; it faults at no address and changes
         // nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at).cast()) };
-    }
+    });
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (from, len);
 }
