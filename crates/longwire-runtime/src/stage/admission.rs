@@ -125,16 +125,33 @@ impl Admission {
     /// Admits an arriving buffer.
     #[inline]
     pub fn admit(&mut self, frame: RxFrame<'_>) {
-        self.latest = frame.arrival;
-        if let Some(addresses) = &self.addresses {
-            addresses.arrived(frame.bytes, frame.arrival);
-        }
+        self.note_arrival(&frame);
         if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
             self.admit_wire_frame(frame);
         } else if self.cut_all {
             self.admit_cut(frame);
         } else {
             self.admit_offloaded(frame);
+        }
+    }
+
+    /// Admits an arriving buffer that no link decides on arrival.
+    #[inline]
+    pub fn admit_undecided(&mut self, frame: RxFrame<'_>) {
+        self.note_arrival(&frame);
+        if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
+            self.entry.count_arrival(frame.wire_len);
+            self.entry.keep(&frame, frame.arrival);
+        } else {
+            self.admit_cut(frame);
+        }
+    }
+
+    #[inline(always)]
+    fn note_arrival(&mut self, frame: &RxFrame<'_>) {
+        self.latest = frame.arrival;
+        if let Some(addresses) = &self.addresses {
+            addresses.arrived(frame.bytes, frame.arrival);
         }
     }
 

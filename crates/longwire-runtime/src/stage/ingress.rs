@@ -76,7 +76,11 @@ impl<R: RxPort> Ingress<R> {
     /// # Errors
     /// The input port failed. A loss that the network survives counts as the end of input instead.
     pub fn step(&mut self) -> Result<Step, PortError> {
-        self.step_with(|admission, frame| admission.admit(frame))
+        if self.admission.undecided {
+            self.step_with(Admission::admit_undecided)
+        } else {
+            self.step_with(Admission::admit)
+        }
     }
 
     /// Processes one burst for a stage without a link, on the thread of the link's stage.
