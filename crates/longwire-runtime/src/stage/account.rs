@@ -9,7 +9,7 @@ use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 
 use super::BURST;
 use super::addresses::PortAddresses;
-use super::lateness::{Departures, Judge, LatenessRecorder};
+use super::lateness::{Departures, Judge, LATENESS_STEP, LatenessRecorder};
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::counters::{Artifact, BurstCounts, StageCells};
@@ -64,9 +64,6 @@ fn local_cause(
 /// Maximum distance between joined frames, even if both are overdue. Joining frames further apart
 /// would save little, and a capture at the receiver should show frames as on the wire.
 const JOINED_WITHIN: Nanos = Nanos::from_micros(20);
-
-/// Resolution of recorded lateness, in nanoseconds.
-const LATENESS_STEP: u64 = 64;
 
 /// A frame pushed to the port.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +168,11 @@ impl Account {
         (frame, bytes): (&Descriptor, &[u8]),
         due_by: Nanos,
     ) -> PushResult {
-        let pushed = if frame.part().is_none() && !self.train.is_open() {
+        let pushed = if self.train.is_open() {
+            self.give_part(port, frame, bytes)
+        } else if frame.is_plain() {
+            port.push(TxFrame::whole(bytes, frame.release()))
+        } else if frame.part().is_none() {
             port.push(outgoing(frame, bytes))
         } else {
             self.give_part(port, frame, bytes)
@@ -309,12 +310,20 @@ impl Account {
             link: link.unwrap_or(NO_LINK),
             joined: false,
         });
+        if self.addresses.is_some() || self.record_handle.is_some() || self.log.is_some() {
+            self.note_bytes(frame, bytes, due_by);
+        }
+    }
+
+    /// Shows a frame pushed to the port to those that read its bytes.
+    #[inline(never)]
+    fn note_bytes(&mut self, frame: &Descriptor, bytes: &[u8], due_by: Nanos) {
+        // The port holds an early frame until its release.
+        let handover = due_by.saturating_sub(self.lead).max(frame.release());
         if let Some(addresses) = &self.addresses {
-            addresses.delivered(bytes, due_by.saturating_sub(self.lead).max(frame.release()));
+            addresses.delivered(bytes, handover);
         }
         if let Some(record_handle) = &mut self.record_handle {
-            // The port holds an early frame until its release.
-            let handover = due_by.saturating_sub(self.lead).max(frame.release());
             record_handle.push(bytes, |bytes| Event::Left { handover, bytes });
         }
         if let Some(log) = &mut self.log {
@@ -397,19 +406,18 @@ impl Account {
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
         let threshold = self.judge.threshold();
-        // Equal lateness values are recorded together.
-        let mut alike = (Nanos::ZERO, 0);
-        for handed in self.batch.drain(..left) {
+        for handed in &self.batch[..left] {
             let release = handed.release;
-            let frames = u64::from(handed.wire_frames);
             let lateness = handover.saturating_sub(release);
             if let Some(departures) = &mut self.departures {
                 departures.record(release, lateness);
             }
             handover = handover.saturating_add(Nanos::from_nanos(share));
-            let steps = Nanos::from_nanos(lateness.as_nanos() / LATENESS_STEP * LATENESS_STEP);
+            let steps = lateness.as_nanos() / LATENESS_STEP;
             if lateness >= threshold {
-                let cause = self.judge.judge(release, lateness, steps, frames);
+                let frames = u64::from(handed.wire_frames);
+                let recorded = Nanos::from_nanos(steps * LATENESS_STEP);
+                let cause = self.judge.judge(release, lateness, recorded, frames);
                 let (full_at, overloaded) = (self.full_at, self.overloaded);
                 if let Some(artifact) = local_cause(cause, release, full_at, overloaded) {
                     self.shared.egress.artifacts[artifact].add(frames);
@@ -421,13 +429,9 @@ impl Account {
                     });
                 }
             }
-            if steps != alike.0 {
-                self.lateness.record(alike.0, alike.1);
-                alike = (steps, 0);
-            }
-            alike.1 += frames;
+            self.lateness.record_steps(steps, handed.wire_frames);
         }
-        self.lateness.record(alike.0, alike.1);
+        self.batch.drain(..left);
         self.publish();
         self.rest(end);
     }

@@ -46,7 +46,41 @@ impl DerefMut for NanosHistogram {
 #[derive(Debug, Default)]
 pub(super) struct LatenessRecorder {
     own: NanosHistogram,
+    /// Counts of short values by step, not yet in `own`: most frames are hardly late, and finding a
+    /// histogram's bucket takes longer than sending a short frame.
+    short: ShortValues,
     flushed: Nanos,
+}
+
+/// Counts by steps of [`LATENESS_STEP`].
+#[derive(Debug)]
+struct ShortValues(Box<[u32; SHORT_STEPS]>);
+
+/// Resolution of recorded values, in nanoseconds.
+pub(super) const LATENESS_STEP: u64 = 64;
+
+/// Values below 65 us are short.
+const SHORT_STEPS: usize = 1_024;
+
+impl Default for ShortValues {
+    fn default() -> ShortValues {
+        ShortValues(Box::new([0; SHORT_STEPS]))
+    }
+}
+
+impl ShortValues {
+    /// Moves the counts to a histogram.
+    fn drain_to(&mut self, histogram: &mut Histogram<u64>) {
+        for (step, count) in self
+            .0
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
+            let value = step as u64 * LATENESS_STEP;
+            histogram.saturating_record_n(value, u64::from(std::mem::take(count)));
+        }
+    }
 }
 
 /// Interval between additions to the shared histogram.
@@ -54,9 +88,19 @@ const FLUSH_EVERY: Nanos = Nanos::from_millis(500);
 
 impl LatenessRecorder {
     #[inline]
-    pub fn record(&mut self, lateness: Nanos, times: u64) {
+    pub fn record(&mut self, value: Nanos, times: u64) {
         if times > 0 {
-            self.own.saturating_record_n(lateness.as_nanos(), times);
+            self.own.saturating_record_n(value.as_nanos(), times);
+        }
+    }
+
+    /// Records a value in whole steps.
+    #[inline]
+    pub fn record_steps(&mut self, steps: u64, times: u32) {
+        let short = self.short.0.get_mut(steps as usize);
+        match short.and_then(|count| Some((count.checked_add(times)?, count))) {
+            Some((sum, count)) => *count = sum,
+            None => self.record(Nanos::from_nanos(steps * LATENESS_STEP), times.into()),
         }
     }
 
@@ -72,6 +116,7 @@ impl LatenessRecorder {
             Err(TryLockError::WouldBlock) if !force => return false,
             Err(TryLockError::WouldBlock) => locked(shared),
         };
+        self.short.drain_to(&mut self.own);
         // The bounds are equal, so adding cannot fail.
         let _ = total.add(&*self.own);
         self.own.reset();
