@@ -4,9 +4,9 @@
 //! namespace into a veth pair; in another namespace, `longwire receive` compares arrivals by their
 //! kernel timestamps. Both run as commands, as users run them.
 
-mod senders;
+pub mod senders;
 mod stress;
-mod traces;
+pub mod traces;
 
 use std::path::PathBuf;
 
@@ -45,6 +45,9 @@ pub struct ReplayArgs {
     /// Options for `longwire replay`, such as '--wait spin'
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub replay_options: Option<String>,
+    /// tcpreplay, by its path or name
+    #[arg(long, value_name = "PATH", default_value = "tcpreplay")]
+    pub tcpreplay: PathBuf,
     /// Directory for traces and the files of the disk stress [default: the directory for temporary
     /// files]
     #[arg(long, value_name = "DIR")]
@@ -124,7 +127,7 @@ impl Measurement for ReplayArgs {
         let mut remarks = Vec::new();
         let mut senders = Vec::new();
         for sender in &self.sender {
-            match sender.version() {
+            match sender.version(&self.tcpreplay) {
                 Some(version) => senders.push((*sender, version)),
                 None => remarks.push(format!("{} is not installed", sender.name())),
             }
@@ -189,7 +192,7 @@ fn row(
 }
 
 /// Returns remarks on this machine, as sentences.
-fn machine_remarks() -> Vec<String> {
+pub fn machine_remarks() -> Vec<String> {
     let mut remarks = vec![format!("{} cores", host::cores())];
     if let Ok(release) = nix::sys::utsname::uname() {
         remarks.push(format!("Linux {}", release.release().to_string_lossy()));

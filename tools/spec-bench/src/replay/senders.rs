@@ -1,5 +1,6 @@
 //! The programs of a replay: sender and receiver.
 
+use std::path::Path as FilePath;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -54,11 +55,11 @@ impl ReplaySender {
     }
 
     /// Returns the version printed by the program; `None` if it is not installed.
-    pub(super) fn version(self) -> Option<String> {
+    pub fn version(self, tcpreplay: &FilePath) -> Option<String> {
         if self.is_longwire() {
             return Some(String::new());
         }
-        let output = Command::new("tcpreplay").arg("--version").output().ok()?;
+        let output = Command::new(tcpreplay).arg("--version").output().ok()?;
         // Some versions print it on stdout, others on stderr.
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -67,23 +68,24 @@ impl ReplaySender {
     }
 
     fn is_longwire(self) -> bool {
-        !self.words().contains("tcpreplay")
+        matches!(
+            self,
+            ReplaySender::Longwire | ReplaySender::LongwireNormal | ReplaySender::LongwireSpin
+        )
     }
 
-    /// Returns the command of tcpreplay, or the options of `longwire replay`.
+    /// Returns the options of tcpreplay or `longwire replay`.
     fn words(self) -> &'static str {
         match self {
-            ReplaySender::Longwire => "",
+            ReplaySender::Longwire | ReplaySender::Tcpreplay | ReplaySender::TcpreplayFifo => "",
             ReplaySender::LongwireNormal => "--no-realtime",
             ReplaySender::LongwireSpin => "--wait spin",
-            ReplaySender::Tcpreplay => "tcpreplay",
-            ReplaySender::TcpreplayNano => "tcpreplay --timer=nano",
-            ReplaySender::TcpreplayFifo => "chrt --fifo 10 tcpreplay",
+            ReplaySender::TcpreplayNano => "--timer=nano",
         }
     }
 
     fn command(self, trace: &Trace, args: &ReplayArgs, kind: &str) -> Result<Command, Error> {
-        let mut words = self.words().split(' ').filter(|word| !word.is_empty());
+        let words = self.words().split_whitespace();
         if self.is_longwire() {
             let mut command = Command::new(program::path()?);
             command.arg("replay").arg(&trace.path);
@@ -92,14 +94,18 @@ impl ReplaySender {
             command.args(words).args(options.split_whitespace());
             return Ok(command);
         }
-        let mut command = Command::new(words.next().unwrap_or_default());
+        let mut command = Command::new(&args.tcpreplay);
+        if self == ReplaySender::TcpreplayFifo {
+            command = Command::new("chrt");
+            command.args(["--fifo", "10"]).arg(&args.tcpreplay);
+        }
         command.args(words).args(["-q", "-i", INTERFACE]);
         command.arg(&trace.path);
         Ok(command)
     }
 
     /// Replays a trace from one namespace to another, where a receiver compares it.
-    pub(super) fn replay(
+    pub fn replay(
         self,
         trace: &Trace,
         args: &ReplayArgs,
@@ -134,7 +140,7 @@ impl ReplaySender {
 }
 
 /// Interface name in both namespaces of the testbed.
-const INTERFACE: &str = "eth0";
+pub const INTERFACE: &str = "eth0";
 
 /// Time limit of a receiver that no program stops; longer than any trace takes, even with a slow
 /// sender.
@@ -144,7 +150,7 @@ const RECEIVER_LIFE: &str = "20min";
 /// peer's queue, but under stress, its softirq may run late.
 const GRACE: Duration = Duration::from_millis(300);
 
-pub(super) struct ReplayResult {
+pub struct ReplayResult {
     /// CPU time of the replaying process.
     pub cpu_s: f64,
     /// Duration of the run.

@@ -27,7 +27,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Workload::Even70us => "even 70 us",
             Workload::Even2500us => "even 2,500 us",
@@ -108,7 +108,7 @@ impl Frames {
 }
 
 /// A trace on disk.
-pub(super) struct Trace {
+pub struct Trace {
     pub workload: Workload,
     pub path: PathBuf,
     pub packets: u64,
