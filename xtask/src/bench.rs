@@ -9,7 +9,7 @@ use crate::runner::{Runner, built, cargo, limited, root, run, run_all, target_di
 const OF_THE_PROGRAM: [&str; 6] = ["throughput", "accuracy", "rate", "live", "links", "shards"];
 
 /// Benches of `cargo spec-bench` that need no arguments.
-const OF_THE_SPECIFICATION: [&str; 14] = [
+const OF_THE_SPECIFICATION: [&str; 15] = [
     "idle",
     "light",
     "send",
@@ -24,6 +24,7 @@ const OF_THE_SPECIFICATION: [&str; 14] = [
     "verdict",
     "trains",
     "attach",
+    "peers",
 ];
 
 /// Benches without criterion. `cargo test` already runs the benches with criterion once.

@@ -69,7 +69,7 @@ pub struct LightRow {
 }
 
 /// Delay in each direction.
-const DELAY: Duration = Duration::from_millis(20);
+pub const DELAY: Duration = Duration::from_millis(20);
 
 /// Time from the start of the flows to steady state.
 const SETTLING: Duration = Duration::from_millis(700);
@@ -118,6 +118,15 @@ impl Measurement for LightArgs {
     }
 }
 
+/// A link under a steady load.
+pub struct LightLoad {
+    /// CPU time in cores.
+    pub cores: f64,
+    pub resident: u64,
+    pub trips: RoundTrips,
+    pub lost: u64,
+}
+
 /// Measures a program once at one rate.
 fn measure_once(args: &LightArgs, program: &FilePath, rate: u64) -> Result<LightRow, Error> {
     let folder = Folder::create()?;
@@ -125,36 +134,58 @@ fn measure_once(args: &LightArgs, program: &FilePath, rate: u64) -> Result<Light
     let options = format!("--delay {delay}ms {}", args.options);
     let run = ExecRun::start(program, folder.path(), &options)?;
     let time = Duration::from_nanos(args.time.as_nanos());
-    let path = run.path();
-    let (cpu, resident, trips, lost) = thread::scope(|scope| {
+    let load = light_load(run.path(), rate, time, || {
+        Ok((run.run_time()?, run.resident()))
+    })?;
+    run.stop()?;
+    let error = |share| rtt_error_us(&load.trips, share, DELAY);
+    Ok(LightRow {
+        program: String::new(),
+        per_second: rate,
+        cpu_percent: 100.0 * load.cores,
+        resident: load.resident,
+        rtt_error_median_us: error(0.5),
+        rtt_error_p99_us: error(0.99),
+        lost: load.lost,
+    })
+}
+
+/// Sends datagrams and probes over a link with [`DELAY`]; `usage` returns the emulator's CPU time in
+/// seconds, and its resident memory.
+///
+/// # Errors
+/// Any error of the flows and of `usage`.
+pub fn light_load(
+    path: Path<'_>,
+    rate: u64,
+    time: Duration,
+    usage: impl Fn() -> Result<(f64, u64), Error>,
+) -> Result<LightLoad, Error> {
+    thread::scope(|scope| {
         let there = scope.spawn(move || lost_of_flow(path, rate, time + SETTLING));
         let back = scope.spawn(move || lost_of_flow(path.reversed(), rate, time + SETTLING));
         let trips = scope.spawn(move || probe(path, time + SETTLING));
         thread::sleep(SETTLING);
-        let (before, start) = (run.run_time()?, Instant::now());
+        let ((before, _), start) = (usage()?, Instant::now());
         thread::sleep(time);
-        let (after, seconds) = (run.run_time()?, start.elapsed().as_secs_f64());
-        let resident = run.resident();
+        let ((after, resident), seconds) = (usage()?, start.elapsed().as_secs_f64());
         let lost = joined(there)? + joined(back)?;
         let trips = joined(trips)?;
-        Ok::<_, Error>(((after - before) / seconds, resident, trips, lost))
-    })?;
-    run.stop()?;
-    let error = |share: f64| {
-        let last = trips.times_ns.len().saturating_sub(1);
-        let time = trips.times_ns.get((last as f64 * share) as usize);
-        let both = 2.0 * DELAY.as_nanos() as f64;
-        time.map_or(f64::NAN, |time| (*time as f64 - both) / 1e3)
-    };
-    Ok(LightRow {
-        program: String::new(),
-        per_second: rate,
-        cpu_percent: 100.0 * cpu,
-        resident,
-        rtt_error_median_us: error(0.5),
-        rtt_error_p99_us: error(0.99),
-        lost: lost + trips.lost,
+        Ok(LightLoad {
+            cores: (after - before) / seconds,
+            resident,
+            lost: lost + trips.lost,
+            trips,
+        })
     })
+}
+
+/// Returns the quantile of the RTT minus `delay` in both directions, in microseconds.
+pub fn rtt_error_us(trips: &RoundTrips, share: f64, delay: Duration) -> f64 {
+    let last = trips.times_ns.len().saturating_sub(1);
+    let time = trips.times_ns.get((last as f64 * share) as usize);
+    let both = 2.0 * delay.as_nanos() as f64;
+    time.map_or(f64::NAN, |time| (*time as f64 - both) / 1e3)
 }
 
 /// Sends datagrams at a steady rate; returns the number of lost ones.

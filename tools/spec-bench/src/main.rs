@@ -10,6 +10,7 @@ mod light;
 mod linkem;
 mod multiplex;
 mod offline;
+mod peers;
 mod program;
 mod replay;
 mod replay_speed;
@@ -32,6 +33,7 @@ use crate::light::LightArgs;
 use crate::linkem::LinkemArgs;
 use crate::multiplex::MultiplexArgs;
 use crate::offline::OfflineArgs;
+use crate::peers::PeersArgs;
 use crate::program::Measurement;
 use crate::replay::ReplayArgs;
 use crate::replay_speed::ReplaySpeedArgs;
@@ -50,7 +52,8 @@ use crate::verdict::VerdictArgs;
     after_help = "\
 Examples:
   cargo spec-bench verdict --runs 300        how often CI's requirement fails
-  cargo spec-bench multiplex --veth --json   for programs"
+  cargo spec-bench multiplex --veth --json   for programs
+  cargo spec-bench peers --tlem ~/netmap     next to other programs"
 )]
 struct Cli {
     /// The measurement
@@ -99,6 +102,8 @@ enum Bench {
     Trains(TrainsArgs),
     /// A link attached to an interface in use: RTT, throughput, time to attach, idle cost
     Attach(AttachArgs),
+    /// Longwire next to mahimahi, Rattan, tcpreplay and TLEM
+    Peers(PeersArgs),
 }
 
 /// Arguments of `idle`.
@@ -140,6 +145,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
         Bench::Light(args) => with(cli, args),
         Bench::Trains(args) => with(cli, args),
         Bench::Attach(args) => with(cli, args),
+        Bench::Peers(args) => with(cli, args),
     }
 }
 

@@ -147,6 +147,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub struct BenchProgram {
     name: &'static str,
     child: Child,
+    /// The line with which the program announced that it is ready.
+    announcement: String,
     /// The program's whole stdout and stderr, sent once it has ended.
     outputs: [Receiver<String>; 2],
 }
@@ -187,20 +189,24 @@ impl BenchProgram {
             drain(child.stdout.take(), |_| ()),
             drain(child.stderr.take(), move |line| {
                 if line.starts_with(ready) {
-                    let _ = sender.send(());
+                    let _ = sender.send(line.to_owned());
                 }
             }),
         ];
         let mut program = BenchProgram {
             name,
             child,
+            announcement: String::new(),
             outputs,
         };
         if ready.is_empty() {
             return Ok(program);
         }
         match is_ready.recv_timeout(limit) {
-            Ok(()) => Ok(program),
+            Ok(line) => {
+                program.announcement = line;
+                Ok(program)
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 program.wait_within(limit)?;
                 program.finish()?;
@@ -224,6 +230,19 @@ impl BenchProgram {
         self.child.id()
     }
 
+    /// Returns the first line on stderr that began with `ready`.
+    pub fn announcement(&self) -> &str {
+        &self.announcement
+    }
+
+    /// Returns whether the program has ended.
+    ///
+    /// # Errors
+    /// If its state cannot be read.
+    pub fn has_ended(&mut self) -> Result<bool, Error> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
     /// Sends a signal, unless the program has ended.
     pub fn signal(&mut self, signal: Signal) {
         if let Ok(None) = self.child.try_wait() {
@@ -244,6 +263,14 @@ impl BenchProgram {
         self.signal(signal);
         self.wait_within(limit)?;
         self.finish()
+    }
+
+    /// Waits for the program to end, and kills it after [`LIMIT`].
+    ///
+    /// # Errors
+    /// If it cannot be killed.
+    pub fn wait(mut self) -> Result<(), Error> {
+        self.wait_within(LIMIT)
     }
 
     /// Waits for the program to end, and kills it at the limit.
@@ -491,6 +518,7 @@ mod tests {
     fn programs_report_after_their_signal() {
         let script = "trap 'echo {}; exit' INT; echo ready >&2; while :; do sleep 0.01; done";
         let program = start(script, LIMIT, "ready").expect("it is ready");
+        assert_eq!(program.announcement(), "ready");
         let report = program.stop(Signal::SIGINT).expect("a report");
         assert_eq!(report, serde_json::json!({}));
     }

@@ -42,8 +42,9 @@ const INTERFACE: &str = "eth0";
 const BURST: usize = longwire_runtime::stage::BURST;
 const LARGE_BURST: usize = 512;
 
+/// A way to send frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SendMethod {
+pub enum SendMethod {
     Send,
     SendMany,
     BareXdp,
@@ -77,8 +78,8 @@ impl SendMethod {
 
 /// A sender's results in one round.
 #[derive(Debug)]
-struct Round {
-    mpps: f64,
+pub struct SendRound {
+    pub mpps: f64,
     cpu_ns: f64,
     /// Frames counted by the sender, but not by the peer.
     missing: i64,
@@ -126,7 +127,7 @@ impl Measurement for SendArgs {
                 one(&path, *sender, &frame, time)
             })?;
             for (sender, rounds) in SENDERS.iter().zip(&found) {
-                let ratio = |of: fn(&Round, &Round) -> f64| {
+                let ratio = |of: fn(&SendRound, &SendRound) -> f64| {
                     median(
                         rounds
                             .iter()
@@ -151,13 +152,22 @@ impl Measurement for SendArgs {
 
 /// Returns a frame with an experimental EtherType; the network stack of the peer counts and
 /// discards it.
-fn frame(size: u32) -> Vec<u8> {
+pub fn frame(size: u32) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x88, 0xb5];
     bytes.resize(size.max(14) as usize, 0xa5);
     bytes
 }
 
-fn one(path: &Path<'_>, sender: SendMethod, frame: &[u8], time: Duration) -> Result<Round, Error> {
+/// Sends for `time` with one method.
+///
+/// # Errors
+/// If the sender fails.
+pub fn one(
+    path: &Path<'_>,
+    sender: SendMethod,
+    frame: &[u8],
+    time: Duration,
+) -> Result<SendRound, Error> {
     let far = path.to.namespace;
     let counted = || far.run(|| link_stats(INTERFACE).map(|stats| stats.rx_packets));
     let before = counted()??;
@@ -167,7 +177,7 @@ fn one(path: &Path<'_>, sender: SendMethod, frame: &[u8], time: Duration) -> Res
         .run(|| send(sender, frame, time))?
         .map_err(failed)?;
     let received = counted()?? - before;
-    Ok(Round {
+    Ok(SendRound {
         mpps: received as f64 / sent.wall.as_secs_f64() / 1e6,
         cpu_ns: sent.cpu.as_nanos() as f64 / received.max(1) as f64,
         missing: sent.frames.cast_signed() - received.cast_signed(),

@@ -62,9 +62,7 @@ impl ReplaySender {
         let output = Command::new(tcpreplay).arg("--version").output().ok()?;
         // Some versions print it on stdout, others on stderr.
         let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let version = text.split_once("version:")?.1.split_whitespace().next()?;
-        Some(version.to_owned())
+        version_in(&String::from_utf8_lossy(&text))
     }
 
     fn is_longwire(self) -> bool {
@@ -172,4 +170,22 @@ fn start_receiver(trace: &Trace, path: Path<'_>) -> Result<BenchProgram, Error> 
     }
     let far = Some(path.to.namespace);
     BenchProgram::start("the receiver", far, &mut command, "receiving at")
+}
+
+/// Returns the version in the output of `tcpreplay --version`.
+fn version_in(text: &str) -> Option<String> {
+    let version = text.split_once("version:")?.1.split_whitespace().next()?;
+    Some(version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_tcpreplay_is_read() {
+        let text = "tcpreplay version: 4.4.3 (build git:v4.4.3)\nCache file supported: 04\n";
+        assert_eq!(version_in(text), Some("4.4.3".to_owned()));
+        assert_eq!(version_in("unknown option --version"), None);
+    }
 }
