@@ -30,10 +30,7 @@ const LOSS_PROBABILITY: &str = "0.1%";
 pub(super) fn about() -> String {
     format!(
         "One direction, memory to memory: rate 100 Gbit/s with queue accounting,\n\
-         delay, loss {LOSS_PROBABILITY}. Two threads if a cache line moves between the cores\n\
-         within {:?} or the delay line exceeds the cache, one otherwise. Medians of the runs.\n\
-         TLEM: its own program on a comparable machine.",
-        crossing::FAR
+         delay, loss {LOSS_PROBABILITY}. The faster of two threads and one. Medians of the runs."
     )
 }
 
@@ -75,8 +72,6 @@ pub(super) struct ThroughputRow {
     memory_max: u64,
     /// Number of runs; the row is their median.
     runs: u32,
-    /// Results of TLEM's own program on a comparable machine, in and out of cache.
-    tlem_ns: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -149,8 +144,8 @@ const RUNS: u32 = 3;
 /// Upper bound of the time per packet on any machine; limits the first run of a row.
 const SLOW_NS: u64 = 200;
 
-/// Returns the row with the better placement, and the times of both. One thread for both stages is
-/// better if the cores are far apart or busy, provided that the queued frames fit in a cache.
+/// Returns the row with the faster placement, and the times of both. One thread for both stages is
+/// often faster if the cores are far apart or busy.
 ///
 /// Takes about `time`, but at least two runs that fill the delay line.
 fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
@@ -167,9 +162,9 @@ fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
     let crossing = pair.and_then(|(one, other)| crossing::between(one, other));
     let one_thread_ns = one.0.ns_per_packet;
     let two_threads_ns = two.as_ref().map(|(run, _)| run.ns_per_packet);
-    let near = crossing.is_some_and(|time| time <= crossing::FAR);
-    let in_memory = RATE.bytes_in(delay).0 as usize > IN_CACHE;
-    let (run, runs) = two.filter(|_| near || in_memory).unwrap_or(one);
+    let (run, runs) = two
+        .filter(|(run, _)| run.ns_per_packet < one_thread_ns)
+        .unwrap_or(one);
     let (end, ns) = (run.end, run.ns_per_packet);
     let area = source_bytes.max(RATE.bytes_in(delay).0 as usize);
     let memcpy_ns = copy_ns_per_frame(size as usize, area);
@@ -194,7 +189,6 @@ fn median_row(case: Case, time: Duration) -> Result<ThroughputRow, Error> {
         damaged: end.port.damaged(),
         memory_max: end.memory_max,
         runs,
-        tlem_ns: tlem(size, source_bytes),
     })
 }
 
@@ -283,18 +277,6 @@ const LEAST: u64 = 100_000;
 fn two_cores() -> Option<(usize, usize)> {
     let cores = host::allowed_cores();
     Some((*cores.first()?, *cores.get(1)?))
-}
-
-fn tlem(size: u32, source_bytes: usize) -> Option<&'static str> {
-    Some(match (size, source_bytes) {
-        (64, IN_CACHE) => "21-27",
-        (64, IN_MEMORY) => "24-31",
-        (512, IN_CACHE) => "39-84",
-        (512, IN_MEMORY) => "97",
-        (1500, IN_CACHE) => "128-160",
-        (1500, IN_MEMORY) => "168-198",
-        _ => return None,
-    })
 }
 
 /// Duration of a copy measurement.
