@@ -181,7 +181,14 @@ impl<T> Network<T> {
 
     /// Processes all events before `until`. Call it with a frame's arrival before offering the
     /// frame. Results do not depend on when it is called.
+    #[inline]
     pub fn advance(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
+        if !self.agenda.is_empty() || !self.transit.between.is_empty() {
+            self.process_before(until, host);
+        }
+    }
+
+    fn process_before(&mut self, until: Nanos, host: &mut impl FrameHost<T>) {
         loop {
             let service = self.agenda.next_at().filter(|at| *at < until);
             let arrival = self.transit.between.next_at().filter(|at| *at < until);

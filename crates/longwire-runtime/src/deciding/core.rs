@@ -295,7 +295,8 @@ impl Core {
         }
         let taken = incoming.len();
         for coming in incoming.drain(..) {
-            self.advance_links(coming.meta.arrival);
+            self.shards.first.process_before(coming.meta.arrival);
+            self.advanced = coming.meta.arrival;
             self.enter(coming);
         }
         self.incoming = incoming;
