@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use longwire_io::port::wait_closed;
+
 use crate::faults::Faults;
 use crate::host;
 use crate::plugin::{Call, call_of, thread_id};
@@ -192,6 +194,7 @@ impl Threads {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| left_behind.any) {
             recorder.no_more();
         }
+        wait_closed();
         ends
     }
 }

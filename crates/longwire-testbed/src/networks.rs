@@ -1,5 +1,8 @@
 //! Host networks, to be connected by a link or a network of links.
 
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
+
 use longwire_io::RxPort;
 use longwire_io::net::{NetNamespace, link};
 use longwire_io::port::options::{CarrierControl, OpenOptions};
@@ -187,7 +190,17 @@ impl Networks {
             });
             opened?
         };
-        let ports: Result<Vec<Port>, _> = (0..self.hosts.len()).map(open).collect();
+        // Each port waits for an RCU grace period.
+        let ports: Result<Vec<Port>, _> = thread::scope(|scope| {
+            let open = &open;
+            let opening: Vec<_> = (0..self.hosts.len())
+                .map(|host| scope.spawn(move || open(host)))
+                .collect();
+            let opened = opening.into_iter().map(ScopedJoinHandle::join);
+            opened
+                .map(|opened| opened.unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        });
         let mut ports = ports?;
         self.settle()?;
         for port in &mut ports {

@@ -2,10 +2,11 @@
 //! socket accepts it. A port's additional cost is due to copies, ordering and accounting.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
 
+use super::closing::SlowSocket;
 use super::packet::{BYPASS, message, sending_socket};
 use super::{PortError, settings};
 
@@ -16,7 +17,7 @@ const MESSAGES: usize = 64;
 
 /// A packet socket that sends one frame, bypassing the kernel's queueing layer.
 pub struct BarePacket {
-    socket: OwnedFd,
+    socket: SlowSocket,
     frame: Vec<u8>,
 }
 

@@ -7,6 +7,7 @@ use longwire_engine::Nanos;
 mod any;
 pub mod bare;
 mod carrier;
+mod closing;
 mod error;
 pub mod gap;
 mod lock;
@@ -25,6 +26,7 @@ pub mod tap;
 pub mod vnet;
 pub mod xdp;
 
+pub use closing::wait_closed;
 pub use error::PortError;
 pub use offload::{Checksum, Offload, SegmentKind, Segments};
 pub use registry::{AnyRx, AnyTx, Port};

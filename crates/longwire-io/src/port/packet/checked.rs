@@ -4,10 +4,11 @@
 //! The kernel returns EPROTONOSUPPORT for drivers without the flag `IFF_SUPP_NOFCS`, and offers no
 //! other way to query it. Decision 0013 lists the drivers that have the flag.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 use longwire_engine::BitRate;
 
+use super::super::closing::SlowSocket;
 use super::super::gap::{GapTx, RawLine};
 use super::super::socket::failure;
 use super::batch::MessageRing;
@@ -65,7 +66,7 @@ fn refused(port: &str, driver: &str, why: &str) -> PortError {
 
 /// A packet socket that sends frames with given check sequences.
 pub struct CheckedLine {
-    socket: OwnedFd,
+    socket: SlowSocket,
     port: String,
     frame_max: usize,
     ring: MessageRing<SLOTS>,

@@ -17,12 +17,13 @@ mod stamp;
 mod tx;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+use super::closing::SlowSocket;
 use super::lock::{PortLock, ReadMode};
 use super::options::{LaunchMode, OpenOptions, Purpose};
 use super::settings::{Frames, Settings};
@@ -145,7 +146,7 @@ fn open_rx(
     interface: &Interface,
     options: &OpenOptions,
     notes: &mut Vec<String>,
-) -> Result<(OwnedFd, ReceiveRing), PortError> {
+) -> Result<(SlowSocket, ReceiveRing), PortError> {
     let socket = raw_socket(port)?;
     let fd = socket.as_fd();
     let set = |name, value: libc::c_int, action| {
@@ -202,7 +203,7 @@ pub(super) fn sending_socket(
     port: &str,
     interface: &Interface,
     options: &[SwitchedOption],
-) -> Result<OwnedFd, PortError> {
+) -> Result<SlowSocket, PortError> {
     let socket = raw_socket(port)?;
     let fd = socket.as_fd();
     let on: libc::c_int = 1;
@@ -268,10 +269,11 @@ fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
     }
 }
 
-fn raw_socket(port: &str) -> Result<OwnedFd, PortError> {
+fn raw_socket(port: &str) -> Result<SlowSocket, PortError> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    socket(AddressFamily::Packet, SockType::Raw, flags, None)
-        .map_err(|e| failure(port, "opening a packet socket", e.into()))
+    let opened = socket(AddressFamily::Packet, SockType::Raw, flags, None);
+    let socket = opened.map_err(|e| failure(port, "opening a packet socket", e.into()))?;
+    Ok(socket.into())
 }
 
 /// Binds to the interface, receiving frames of `protocol`; 0 for none.

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
 use super::super::carrier::CarrierState;
+use super::super::closing::SlowSocket;
 use super::super::offload::{Splitter, strip_jumbo};
 use super::super::settings::Settings;
 use super::super::socket::{AliveChecks, failure, get_option, pending_error};
@@ -34,7 +35,7 @@ struct Pieces {
 pub struct PacketRx {
     // Must be unmapped before the socket is closed.
     ring: ReceiveRing,
-    socket: OwnedFd,
+    socket: SlowSocket,
     port: String,
     scale: StampScale,
     /// Buffer for frames that exceed a slot: a virtio-net header and a frame. Most of it is never
@@ -54,7 +55,7 @@ pub struct PacketRx {
 
 impl PacketRx {
     pub(super) fn new(
-        socket: OwnedFd,
+        socket: SlowSocket,
         ring: ReceiveRing,
         port: String,
         settings: Arc<Settings>,

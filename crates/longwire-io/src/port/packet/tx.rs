@@ -10,12 +10,13 @@
 //! the only path that supports this.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
 
 use super::super::carrier::Carrier;
+use super::super::closing::SlowSocket;
 use super::super::sampling::Sampler;
 use super::super::settings::Settings;
 use super::super::socket::{ask_interface, failure};
@@ -43,9 +44,9 @@ pub(crate) type OnwardLosses = Box<dyn Fn() -> PortLosses + Send>;
 pub(super) struct Sockets {
     /// Directly to the driver, or to the discipline that holds frames until their time, if there is
     /// one.
-    pub(super) direct: OwnedFd,
+    pub(super) direct: SlowSocket,
     /// Through the kernel's queueing layer, which segments super-packets for devices that cannot.
-    pub(super) queued: OwnedFd,
+    pub(super) queued: SlowSocket,
     /// AF_XDP, if available.
     pub(super) fast: Option<Sender>,
     pub(super) timestamps: Box<SocketTimestamps>,

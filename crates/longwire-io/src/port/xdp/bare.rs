@@ -2,9 +2,9 @@
 //! to one chunk with one frame, and the loop only makes the socket's calls.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use super::super::closing::SlowSocket;
 use super::super::socket::failure;
 use super::super::{PortError, settings};
 use super::socket::{PAGE, Queue, SendRings, SocketFailure, Umem, kick};
@@ -18,7 +18,7 @@ const PLACE: u64 = 64;
 pub struct BareXdp {
     // Must be unmapped before the socket is closed.
     sending: SendRings,
-    socket: Arc<OwnedFd>,
+    socket: Arc<SlowSocket>,
     _umem: Umem,
     len: u32,
     /// Frames in the ring that are not yet completed.

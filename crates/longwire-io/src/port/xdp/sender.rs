@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use longwire_engine::Nanos;
@@ -26,6 +26,7 @@ use super::socket::{PAGE, Queue, SendRings, SocketFailure, Umem, kick};
 use crate::clock::ahead_of_monotonic;
 use crate::net::interface::Interface;
 use crate::port::carrier::Carrier;
+use crate::port::closing::SlowSocket;
 use crate::port::offload::{Checksum, finish_checksum};
 use crate::port::sampling::Sampler;
 use crate::port::socket::{failure, pending_error};
@@ -43,7 +44,7 @@ pub(crate) struct Sender {
     // Must be unmapped before the socket is closed.
     transmit: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
-    socket: Arc<OwnedFd>,
+    socket: Arc<SlowSocket>,
     umem: Arc<Umem>,
     /// Unused chunks.
     free: Vec<u64>,
@@ -54,7 +55,7 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(super) fn new(
-        socket: Arc<OwnedFd>,
+        socket: Arc<SlowSocket>,
         sending: SendRings,
         umem: Arc<Umem>,
         free: Vec<u64>,

@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use super::rings::{Consumer, Producer, XdpRing};
 use super::sender::METADATA;
 use crate::mapping::Mapping;
+use crate::port::closing::SlowSocket;
 use crate::port::socket::{Buffer, enlarge, get_option, set_option};
 
 /// How long to retry while a queue is busy. It stays busy for some tens of milliseconds after its
@@ -29,7 +30,7 @@ const SEND_BUFFER: usize = 8 * 1024 * 1024;
 
 /// A receive queue's socket with its rings.
 pub(super) struct Queue {
-    pub(super) socket: Arc<OwnedFd>,
+    pub(super) socket: Arc<SlowSocket>,
     pub(super) fill: Producer<u64>,
     pub(super) receive: Consumer<libc::xdp_desc>,
 }
@@ -98,7 +99,7 @@ impl Queue {
         };
         let (fill, receive) = rings().map_err(|e| ("making a ring", e))?;
         Ok(Queue {
-            socket: Arc::new(socket),
+            socket: Arc::new(socket.into()),
             fill,
             receive,
         })
@@ -203,7 +204,7 @@ fn raise_memlock() {
 }
 
 /// Wakes the kernel for a socket's transmit ring.
-pub(super) fn kick(socket: &OwnedFd) -> io::Result<()> {
+pub(super) fn kick(socket: &SlowSocket) -> io::Result<()> {
     // SAFETY: the call takes neither a buffer nor an address.
     let result = unsafe {
         libc::sendto(
