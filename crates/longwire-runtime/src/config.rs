@@ -76,8 +76,8 @@ pub struct RunConfig {
     pub faults: Faults,
     /// Origin of schedules; `None` means the start of the run.
     pub epoch: Option<Epoch>,
-    /// Whether to store queued frames in huge pages, of which several megabytes are allocated at
-    /// the start. Ordinary pages are allocated as needed, which suits many runs in one process.
+    /// Whether to store queued frames in huge pages beyond the first megabytes. Ordinary pages
+    /// suit many runs in one process.
     pub huge_pages: bool,
 }
 

@@ -23,12 +23,13 @@ use crate::sync::AccessWatch;
 /// Alignment of huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Bytes touched at creation. The first touch of a page takes more than 1 us; with a backlog below
-/// this size, none occurs while frames flow.
-const TOUCHED_FIRST: usize = 4 << 20;
+/// Bytes touched at creation. The first touch of a page takes about 1 us; with a backlog below this
+/// size, none occurs while frames flow.
+const TOUCHED_FIRST: usize = 256 << 10;
 
-/// Like [`TOUCHED_FIRST`], for an arena without huge pages.
-const TOUCHED_SMALL: usize = 256 << 10;
+/// Bytes at the start that use ordinary pages, so that a short backlog takes little memory. The
+/// first touch of a huge page takes some 100 us.
+const ORDINARY: usize = 4 << 20;
 
 /// An arena's mapping.
 ///
@@ -49,7 +50,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps `segments` segments and touches the first few megabytes.
+    /// Maps `segments` segments and touches the first ones.
     pub(crate) fn new(segments: u32, huge_pages: bool) -> Result<Memory, ArenaError> {
         let len = segments as usize * SEGMENT;
         let mapped = Mapping::anonymous(len + HUGE_PAGE, libc::MAP_NORESERVE);
@@ -71,15 +72,11 @@ impl Memory {
         if huge_pages {
             memory.huge_pages = memory.advise_huge_pages();
         }
-        memory.touch_first(if huge_pages {
-            TOUCHED_FIRST
-        } else {
-            TOUCHED_SMALL
-        });
+        memory.touch_first(TOUCHED_FIRST);
         Ok(memory)
     }
 
-    /// Requests transparent huge pages and returns the outcome.
+    /// Requests transparent huge pages beyond the first megabytes, and returns the outcome.
     fn advise_huge_pages(&self) -> HugePages {
         const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
         let unavailable = |reason| HugePages::Unavailable { reason };
@@ -94,9 +91,14 @@ impl Memory {
                 return unavailable(reason);
             }
         }
+        let skipped = self.len.min(ORDINARY);
         // SAFETY: the range is within this value's own mapping, and the advice changes none of its
         // bytes.
-        match unsafe { madvise(self.base.cast(), self.len, MmapAdvise::MADV_HUGEPAGE) } {
+        let advised = unsafe {
+            let start = self.base.add(skipped).cast();
+            madvise(start, self.len - skipped, MmapAdvise::MADV_HUGEPAGE)
+        };
+        match advised {
             Ok(()) => HugePages::Transparent,
             Err(errno) => unavailable(errno.to_string()),
         }
@@ -344,4 +346,27 @@ pub fn prefetch_to_read(from: *const u8, len: usize) {
     });
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (from, len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unused_arena_takes_little_memory() {
+        const PAGE: usize = 4096;
+        let memory = Memory::new(512, true).expect("64 MiB of address space");
+        let mut pages = vec![0u8; memory.len / PAGE];
+        // SAFETY: the range is the arena's, and the kernel writes one byte per page.
+        let found =
+            unsafe { libc::mincore(memory.base.as_ptr().cast(), memory.len, pages.as_mut_ptr()) };
+        assert_eq!(found, 0);
+        let resident = pages.iter().filter(|page| **page & 1 == 1).count() * PAGE;
+        let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        let expected = match setting {
+            Ok(setting) if setting.contains("[always]") => HUGE_PAGE,
+            _ => TOUCHED_FIRST,
+        };
+        assert_eq!(resident, expected);
+    }
 }

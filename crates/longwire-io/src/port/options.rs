@@ -11,8 +11,8 @@ pub struct OpenOptions {
     pub offloads: bool,
     /// Receive ring size in bytes; `None` for the port's default.
     pub ring_bytes: Option<usize>,
-    /// Usual maximum frame length in bytes, which sizes the ring slots. `None` derives it from the
-    /// interface's MTU. Longer frames cost more to receive.
+    /// Usual maximum frame length in bytes, which sizes the slots and chunks of rings. `None`
+    /// derives it from the interface's MTU. Longer frames cost more to receive and to send.
     pub frame_usual: Option<usize>,
     /// Whether to send wire-size frames through AF_XDP, if available; this takes up to 2 MiB of
     /// memory.

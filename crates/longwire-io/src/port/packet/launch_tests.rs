@@ -64,7 +64,8 @@ fn frames_with_a_launch_time_pass_whole_and_in_order() {
             .run(|| {
                 let near = settings::find_up("packet:near", "near").expect("is there");
                 let mut notes = Vec::new();
-                let sockets = open_sockets("packet:near", &near, (Some(holder), true), &mut notes);
+                let sockets =
+                    open_sockets("packet:near", &near, (Some(holder), Some(1518)), &mut notes);
                 let settings = Arc::new(Settings::untouched(PortLock::none()));
                 (
                     PacketTx::new(sockets.expect("sockets"), "packet:near", &near, settings),

@@ -88,7 +88,9 @@ pub fn open(
         .then(|| open_rx(&port, &interface, options, &mut notes))
         .transpose()?;
     let launches = find_launch(&port, &interface, options.launch, &mut notes)?;
-    let sends = (launches, options.sends_by_xdp);
+    let usual = options.frame_usual;
+    let usual = usual.unwrap_or(interface.mtu as usize + ETHERNET);
+    let sends = (launches, options.sends_by_xdp.then_some(usual));
     let sockets = open_sockets(&port, &interface, sends, &mut notes)?;
     if !interface.running {
         notes.push(format!("{}: no carrier yet", interface.name));
@@ -112,11 +114,12 @@ pub fn open(
     })
 }
 
-/// Opens the sockets, with or without a frame holder.
+/// Opens the sockets, with or without a frame holder; `fast` is the usual maximum length of frames
+/// for a fast path.
 fn open_sockets(
     port: &str,
     interface: &Interface,
-    (launches, sends_by_xdp): (Option<FrameHolder>, bool),
+    (launches, fast): (Option<FrameHolder>, Option<usize>),
     notes: &mut Vec<String>,
 ) -> Result<Sockets, PortError> {
     let direct = match launches {
@@ -130,10 +133,9 @@ fn open_sockets(
         launched.map_err(|e| failure(port, "requesting launch times", e))?;
     }
     Ok(Sockets {
-        fast: match launches {
-            None if sends_by_xdp => open_fast(interface, notes),
-            _ => None,
-        },
+        fast: fast
+            .filter(|_| launches.is_none())
+            .and_then(|usual| open_fast(interface, usual, notes)),
         direct,
         queued,
         timestamps,
@@ -255,8 +257,8 @@ fn find_launch(
 }
 
 /// Opens the fast path for wire-size frames, if available.
-fn open_fast(interface: &Interface, notes: &mut Vec<String>) -> Option<Sender> {
-    match Sender::open(interface) {
+fn open_fast(interface: &Interface, usual: usize, notes: &mut Vec<String>) -> Option<Sender> {
+    match Sender::open(interface, usual) {
         Ok(sender) => Some(sender),
         Err((action, error)) => {
             notes.push(format!(

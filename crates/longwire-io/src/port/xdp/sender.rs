@@ -73,11 +73,10 @@ impl Sender {
         }
     }
 
-    /// Opens a send-only socket on an interface's first queue.
-    pub(crate) fn open(interface: &Interface) -> Result<Sender, SocketFailure> {
-        // Frames that do not fit in a chunk of at most a page must take another path.
-        let frame_max = interface.mtu as usize + 14 + 4;
-        let chunk = frame_max.next_power_of_two().clamp(PAGE / 2, PAGE);
+    /// Opens a send-only socket on an interface's first queue. Frames that are longer than
+    /// `usual`, or do not fit in a page, must take another path.
+    pub(crate) fn open(interface: &Interface, usual: usize) -> Result<Sender, SocketFailure> {
+        let chunk = (PLACE + usual).next_power_of_two().clamp(PAGE / 2, PAGE);
         let umem = Umem::new(chunk, TX_FRAMES).map_err(|e| ("allocating frame memory", e))?;
         // Without a program, the receive ring is unused; a small one costs little.
         let (queue, sending) = Queue::with_memory(&umem, 64, TX_FRAMES as u32)?;
