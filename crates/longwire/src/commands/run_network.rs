@@ -1,5 +1,6 @@
 //! Runs a network, from topology to report.
 
+use std::mem::{ManuallyDrop, forget};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use longwire_control::Bound;
-use longwire_engine::Nanos;
+use longwire_engine::{LinkSpec, Nanos};
 use longwire_io::port::one_way::{DiscardTx, SilentRx};
 use longwire_io::port::options::{CarrierControl, OpenOptions, Purpose};
 use longwire_io::port::registry::{self, AnyRx, AnyTx, Port};
@@ -91,7 +92,9 @@ pub(super) fn run(
         shows_progress: true,
         ..NetworkSetup::new((topology, announcement), &stop, &args.live)
     };
-    let mut report = carry(setup, ports, control, globals, &mut attached)?;
+    let report = carry(setup, ports, control, globals, &mut attached)?;
+    // The process ends soon. Freeing the reports of 100,000 links would take 0.1 s.
+    let mut report = ManuallyDrop::new(report);
     report.run.add_closing_notes(attached.notes);
     let args = &args.live.report;
     finish(None, &report, args, globals, ReportStream::Stdout)
@@ -324,11 +327,23 @@ pub(super) fn carry(
     let directed = direct(&running, script, live, globals, lifecycle);
     // Drop the server while the network still answers requests.
     drop(server);
-    let mut report = NetworkReport::stop(running, &controller, &options);
+    let mut report = stop(running, controller, &options);
     explain(&mut report.run, directed?);
     report.run.notes.extend(setup.announcement.warnings);
     hosts.into_iter().for_each(|hosts| hosts.stop(&mut report));
     Ok(report)
+}
+
+/// Stops a run and returns its report. The process ends soon, so the links are not freed.
+fn stop(
+    running: RunningNetwork,
+    controller: Arc<Controller>,
+    options: &[Arc<LinkSpec>],
+) -> NetworkReport {
+    let report = NetworkReport::stop(running, &controller, options);
+    controller.tidy();
+    forget(controller);
+    report
 }
 
 /// Adds the scenario's failed and late commands to the report.

@@ -60,9 +60,9 @@ pub fn finish(
     let json = &Document::new(json, verdict);
     let text = |out: &mut Vec<u8>, paint: Paint| {
         if globals.verbose {
-            text::write(out, ending, paint)
+            text::write(out, ending, &json.verdict, paint)
         } else {
-            Summary::of(ending).write(out, paint)
+            Summary::of(ending, json.verdict.clone()).write(out, paint)
         }
     };
     let kept = if args.is_page() {

@@ -39,25 +39,26 @@ pub(super) struct SummaryRow {
     packets_in: u64,
     packets_out: u64,
     drops: BTreeMap<String, u64>,
-    /// Frames in flight, and model effects other than drops.
+    /// Frames in flight, and model effects other than drops; none is zero.
     others: BTreeMap<&'static str, u64>,
 }
 
 impl Summary {
     /// Returns the summary of a run, with its changes and a line per receiver.
-    pub fn of(ending: &Ending<'_>) -> Summary {
+    pub fn of(ending: &Ending<'_>, verdict: Verdict) -> Summary {
         let report = ending.run;
         let rows = report.links.iter().map(|link| {
             // A network shows frames in flight in a separate line.
             let in_flight = link.queue.map(|_| ("in flight", link.in_flight));
             let effects = link.effects.counted().map(|(counter, n)| (counter.name, n));
+            let others = effects.chain(in_flight).filter(|(_, n)| *n > 0);
             let drops = link.drops.nonzero();
             SummaryRow {
                 name: link.name.clone(),
                 packets_in: link.traffic.packets_in,
                 packets_out: link.traffic.packets_out,
                 drops: drops.map(|(name, n)| (name.to_owned(), n)).collect(),
-                others: effects.chain(in_flight).collect(),
+                others: others.collect(),
             }
         });
         let mut remarks = replay::lines(&report.inputs);
@@ -77,7 +78,7 @@ impl Summary {
         Summary {
             rows: rows.collect(),
             remarks,
-            verdict: Verdict::of(report),
+            verdict,
         }
     }
 
@@ -151,8 +152,7 @@ impl SummaryRow {
             0 => paint.dim("none"),
             _ => paint.warn(format_args!("{} ({share}): {reasons}", count(dropped))),
         };
-        let others = self.others.iter().filter(|(_, n)| **n > 0);
-        let others = others.map(|(name, n)| reason((name, *n)));
+        let others = self.others.iter().map(|(name, n)| reason((name, *n)));
         joined(std::iter::once(text).chain(others), "; ")
     }
 }

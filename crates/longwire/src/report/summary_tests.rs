@@ -24,7 +24,7 @@ fn link(name: &str, packets_in: u64, drops: NamedCounts) -> LinkReport {
 
 fn written(report: &RunReport) -> Vec<String> {
     let mut out = Vec::new();
-    let summary = Summary::of(&Ending::of(report));
+    let summary = Summary::of(&Ending::of(report), Verdict::of(report));
     assert!(summary.write(&mut out, Paint::PLAIN).is_ok());
     let text = String::from_utf8_lossy(&out);
     text.lines().map(str::to_owned).collect()

@@ -29,7 +29,12 @@ const CHANGES_SHOWN: usize = 20;
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(out: &mut impl Write, ending: &Ending<'_>, paint: Paint) -> io::Result<()> {
+pub fn write(
+    out: &mut impl Write,
+    ending: &Ending<'_>,
+    verdict: &Verdict,
+    paint: Paint,
+) -> io::Result<()> {
     let report = ending.run;
     write_ports(out, &report.ports, paint)?;
     write_links(out, &report.links, paint)?;
@@ -45,7 +50,6 @@ pub fn write(out: &mut impl Write, ending: &Ending<'_>, paint: Paint) -> io::Res
     }
     write_changes(out, &ending.changes)?;
     write_run(out, report, paint)?;
-    let verdict = Verdict::of(report);
     verdict.write_stops(out, &report.stops)?;
     verdict.write(out, paint)?;
     let mut lines = ending.lines.iter();
