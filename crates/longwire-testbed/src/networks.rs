@@ -1,7 +1,7 @@
 //! Host networks, to be connected by a link or a network of links.
 
 use std::panic::resume_unwind;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Builder, ScopedJoinHandle};
 
 use longwire_io::RxPort;
 use longwire_io::net::{NetNamespace, link};
@@ -193,10 +193,12 @@ impl Networks {
         // Each port waits for an RCU grace period.
         let ports: Result<Vec<Port>, _> = thread::scope(|scope| {
             let open = &open;
-            let opening: Vec<_> = (0..self.hosts.len())
-                .map(|host| scope.spawn(move || open(host)))
-                .collect();
-            let opened = opening.into_iter().map(ScopedJoinHandle::join);
+            let start = |host| {
+                let started = Builder::new().spawn_scoped(scope, move || open(host));
+                started.map_err(|e| EnvironmentError::system("start a thread (see `ulimit -u`)", e))
+            };
+            let opening: Result<Vec<_>, _> = (0..self.hosts.len()).map(start).collect();
+            let opened = opening?.into_iter().map(ScopedJoinHandle::join);
             opened
                 .map(|opened| opened.unwrap_or_else(|panic| resume_unwind(panic)))
                 .collect()
