@@ -34,5 +34,5 @@ pub mod whole_file;
 
 pub use pcap::{
     Batches, CAPTURED_MAX, CaptureError, CaptureFormat, CaptureReader, CaptureWriter, LeftOut,
-    Packing, Record, RecordCounts, Step, same_file,
+    Packing, Record, RecordCounts, Step, complete_block, push_frame, same_file,
 };

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use longwire_capture::log::{LogError, RowSink, VerdictLog};
-use longwire_capture::{CaptureError, CaptureWriter};
+use longwire_capture::{CaptureError, CaptureWriter, complete_block, push_frame};
 use longwire_engine::{Bytes, Delivery, FrameMeta, LinkId, Nanos, Packets, Verdict};
 use longwire_packet::bridge::PortIndex;
 
@@ -66,6 +66,8 @@ pub enum Event {
     Left {
         /// The handover.
         handover: Nanos,
+        /// Wire length in bytes, without framing.
+        wire_len: u32,
         /// The frame's bytes, among those of its batch.
         bytes: Range<usize>,
     },
@@ -91,7 +93,7 @@ struct Batch {
     /// Number of the handle among those of this side.
     source: usize,
     events: Vec<Event>,
-    /// The frames' bytes, concatenated.
+    /// The frames' bytes, each with [room](push_frame) for its capture record.
     bytes: Vec<u8>,
 }
 
@@ -159,16 +161,27 @@ pub trait Recorder: Send {
     /// Receives the start of the run.
     fn start(&mut self, epoch: Epoch);
 
-    /// Returns whether the recorder needs frames at ports in addition to verdicts.
+    /// Returns whether the recorder needs frames at ports.
     fn wants_frames(&self) -> bool {
         true
     }
 
-    /// Writes events of the link or output port `of`, whose frames are in `bytes`.
+    /// Returns whether the recorder needs the events of links.
+    fn wants_verdicts(&self) -> bool {
+        true
+    }
+
+    /// Returns the maximum number of bytes recorded per frame.
+    fn snap_len(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Writes events of the link or output port `of`, whose frames are in `bytes`, each with
+    /// [room](push_frame) for its capture record.
     ///
     /// # Errors
     /// The events cannot be written. The run continues and reports the error at its end.
-    fn record(&mut self, of: LinkId, events: &[Event], bytes: &[u8]) -> Result<(), String>;
+    fn record(&mut self, of: LinkId, events: &[Event], bytes: &mut [u8]) -> Result<(), String>;
 
     /// Ends the recording.
     ///
@@ -193,9 +206,12 @@ const BATCH_EVENTS: usize = 4096;
 #[derive(Clone, Debug, Default)]
 struct SpareBatches(Arc<Mutex<Vec<Batch>>>);
 
+/// Initial bytes of a batch, which the last frame may exceed.
+const FRESH_BYTES: usize = BATCH_BYTES + 16 * 1024;
+
 /// Maximum number of spare batches, and of bytes in each.
-const SPARE: usize = 32;
-const SPARE_BYTES_MAX: usize = 4 * BATCH_BYTES;
+const SPARE: usize = 128;
+const SPARE_BYTES_MAX: usize = 2 * BATCH_BYTES;
 
 impl SpareBatches {
     /// Replaces a batch by an empty one of the same stage, and returns it. Does not block.
@@ -235,6 +251,8 @@ pub struct RecordHandle {
     /// Time of the last frame.
     last: Nanos,
     lost: u64,
+    /// Maximum number of bytes recorded per frame.
+    snap_len: usize,
     /// Whether to block instead of dropping events. In virtual time, that delays no frame.
     waits: bool,
 }
@@ -297,10 +315,16 @@ impl RecordingParts {
         }))
     }
 
-    /// Returns whether frames at ports are recorded in addition to verdicts.
+    /// Returns whether frames at ports are recorded.
     pub fn wants_frames(&self) -> bool {
         let recording = self.0.as_ref();
         recording.is_some_and(|recording| recording.recorder.wants_frames())
+    }
+
+    /// Returns whether events of links are recorded.
+    pub fn wants_verdicts(&self) -> bool {
+        let recording = self.0.as_ref();
+        recording.is_some_and(|recording| recording.recorder.wants_verdicts())
     }
 
     /// Returns a handle for arrivals at a port and for verdicts of its link.
@@ -333,6 +357,7 @@ impl RecordingParts {
             pending,
             last: Nanos::ZERO,
             lost: 0,
+            snap_len: recording.recorder.snap_len() as usize,
             waits: false,
         })
     }
@@ -406,13 +431,16 @@ impl RecordHandle {
         self
     }
 
-    /// Adds an event with its frame's bytes.
+    /// Adds an event with its frame's first bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], event: impl FnOnce(Range<usize>) -> Event) {
-        let start = self.batch.bytes.len();
-        let event = event(start..start + bytes.len());
+        let all = &mut self.batch.bytes;
+        if all.capacity() == 0 {
+            all.reserve(FRESH_BYTES);
+        }
+        let kept = &bytes[..bytes.len().min(self.snap_len)];
+        let event = event(push_frame(all, kept));
         self.last = event.port_time().unwrap_or(self.last);
         self.begin();
-        self.batch.bytes.extend_from_slice(bytes);
         self.batch.events.push(event);
         if self.batch.bytes.len() >= BATCH_BYTES || self.batch.events.len() >= BATCH_EVENTS {
             self.flush();
@@ -479,6 +507,8 @@ pub struct FileRecorder {
     epoch: Epoch,
     /// Captures of arrived and departed frames, with an interface per port.
     captures: Option<[CaptureWriter; 2]>,
+    /// Maximum number of bytes captured per frame.
+    snap_len: u32,
     log: Option<VerdictLog>,
 }
 
@@ -493,20 +523,21 @@ pub enum RecordError {
 }
 
 impl FileRecorder {
-    /// Creates the captures `PREFIX.in.pcapng` and `PREFIX.out.pcapng` with an interface per port,
-    /// and writes rows for these links to each of `log`. Returns `None` without prefix and log.
+    /// Creates the captures `PREFIX.in.pcapng` and `PREFIX.out.pcapng` with an interface per port
+    /// and at most `snap_len` bytes per frame, and writes rows for these links to each of `log`.
+    /// Returns `None` without prefix and log.
     ///
     /// # Errors
     /// A file cannot be created.
     pub fn create<'a>(
-        prefix: Option<&str>,
+        (prefix, snap_len): (Option<&str>, u32),
         log: Vec<Box<dyn RowSink>>,
         ports: &[&str],
         links: impl IntoIterator<Item = &'a str>,
     ) -> Result<Option<Box<dyn Recorder>>, RecordError> {
         let log = (!log.is_empty()).then(|| VerdictLog::new(log, links));
         let create = |prefix: &str, end: &str| {
-            CaptureWriter::create_for(&format!("{prefix}.{end}.pcapng"), ports)
+            CaptureWriter::create_for(&format!("{prefix}.{end}.pcapng"), ports, snap_len)
         };
         let captures = match prefix {
             Some(prefix) => Some([create(prefix, "in")?, create(prefix, "out")?]),
@@ -518,25 +549,56 @@ impl FileRecorder {
         Ok(Some(Box::new(FileRecorder {
             epoch: Epoch::now(),
             captures,
+            snap_len,
             log,
         })))
     }
 
-    /// Writes an event of the link or output port `of`.
-    fn write(&mut self, of: LinkId, event: &Event, all_bytes: &[u8]) -> Result<(), RecordError> {
-        match event {
-            Event::Entered {
-                port,
-                arrival,
-                wire_len,
-                bytes,
-            } => {
-                if let Some([entered, _]) = &mut self.captures {
-                    let arrival = self.epoch.wall_time(*arrival);
-                    let bytes = &all_bytes[bytes.clone()];
-                    entered.write_on(port.0.into(), arrival, bytes, *wire_len)?;
+    /// Writes events of the link or output port `of`. The frames of one call are all arrivals or
+    /// all departures.
+    fn write(
+        &mut self,
+        of: LinkId,
+        events: &[Event],
+        all_bytes: &mut [u8],
+    ) -> Result<(), RecordError> {
+        // The side, and the range of the frames' blocks.
+        let mut blocks: Option<(Side, Range<usize>)> = None;
+        for event in events {
+            let (side, interface, time, bytes, wire_len) = match event {
+                Event::Entered {
+                    port,
+                    arrival,
+                    wire_len,
+                    bytes,
+                } => (Side::In, port.0.into(), arrival, bytes, *wire_len),
+                Event::Left {
+                    handover,
+                    wire_len,
+                    bytes,
+                } => (Side::Out, of.0, handover, bytes, *wire_len),
+                event => {
+                    self.log(event)?;
+                    continue;
                 }
-            }
+            };
+            let stamp = self.epoch.wall_time(*time);
+            let block = complete_block(all_bytes, bytes.clone(), interface, stamp, wire_len);
+            let start = blocks.map_or(block.start, |(_, earlier)| earlier.start);
+            blocks = Some((side, start..block.end));
+        }
+        if let (Some((side, range)), Some(captures)) = (blocks, &mut self.captures) {
+            captures[side as usize].write_blocks(&all_bytes[range])?;
+        }
+        Ok(())
+    }
+
+    /// Logs a link event.
+    fn log(&mut self, event: &Event) -> Result<(), RecordError> {
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        match event {
             Event::Arrived {
                 link,
                 frame,
@@ -544,27 +606,15 @@ impl FileRecorder {
                 len,
                 queue,
             } => {
-                if let Some(log) = &mut self.log {
-                    let meta = FrameMeta::new(self.epoch.wall_time(*arrival), *len);
-                    log.offered(link.0 as usize, *frame, meta, *queue);
-                }
+                let meta = FrameMeta::new(self.epoch.wall_time(*arrival), *len);
+                log.offered(link.0 as usize, *frame, meta, *queue);
             }
             Event::Decided {
                 link,
                 frame,
                 verdict,
-            } => {
-                if let Some(log) = &mut self.log {
-                    log.decided(link.0 as usize, *frame, &self.epoch.wall_verdict(verdict))?;
-                }
-            }
-            Event::Left { handover, bytes } => {
-                if let Some([_, left]) = &mut self.captures {
-                    let bytes = &all_bytes[bytes.clone()];
-                    let handover = self.epoch.wall_time(*handover);
-                    left.write_on(of.0, handover, bytes, bytes.len() as u32)?;
-                }
-            }
+            } => log.decided(link.0 as usize, *frame, &self.epoch.wall_verdict(verdict))?,
+            Event::Entered { .. } | Event::Left { .. } => {}
         }
         Ok(())
     }
@@ -593,11 +643,17 @@ impl Recorder for FileRecorder {
         self.captures.is_some()
     }
 
-    fn record(&mut self, of: LinkId, events: &[Event], bytes: &[u8]) -> Result<(), String> {
-        let mut events = events.iter();
-        events
-            .try_for_each(|event| self.write(of, event, bytes))
-            .map_err(|error| error.to_string())
+    fn wants_verdicts(&self) -> bool {
+        self.log.is_some()
+    }
+
+    fn snap_len(&self) -> u32 {
+        self.snap_len
+    }
+
+    fn record(&mut self, of: LinkId, events: &[Event], bytes: &mut [u8]) -> Result<(), String> {
+        let written = self.write(of, events, bytes);
+        written.map_err(|error| error.to_string())
     }
 
     fn finish(&mut self) -> Result<(), String> {

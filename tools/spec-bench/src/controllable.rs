@@ -74,7 +74,7 @@ struct Discard;
 impl Recorder for Discard {
     fn start(&mut self, _epoch: Epoch) {}
 
-    fn record(&mut self, _of: LinkId, _events: &[Event], _bytes: &[u8]) -> Result<(), String> {
+    fn record(&mut self, _of: LinkId, _events: &[Event], _bytes: &mut [u8]) -> Result<(), String> {
         Ok(())
     }
 

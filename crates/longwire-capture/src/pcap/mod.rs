@@ -18,7 +18,7 @@ pub use ahead::Batches;
 pub use counts::{LeftOut, RecordCounts};
 pub use reader::{CaptureReader, Record, Step};
 pub use unpack::Packing;
-pub use writer::{CaptureFormat, CaptureWriter};
+pub use writer::{CaptureFormat, CaptureWriter, complete_block, push_frame};
 
 use std::fs::Metadata;
 use std::io;

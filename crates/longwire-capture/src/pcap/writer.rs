@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -19,6 +20,10 @@ use crate::open;
 
 /// Number of buffered bytes that triggers a write.
 const GATHER_LEN: usize = 256 * 1024;
+/// Number of bytes in blocks below which copying them is cheaper than a write.
+const COPIED_BLOCKS: usize = 32 * 1024;
+/// Bytes of an enhanced packet block (type 6) before the frame: seven words.
+const BLOCK_HEADER: usize = 28;
 /// Number of bytes that a writable pipe accepts without blocking (PIPE_BUF).
 const PIPE_PIECE: usize = 4096;
 
@@ -77,15 +82,20 @@ impl CaptureWriter {
     /// # Errors
     /// If the file cannot be created or has another extension.
     pub fn create(path: &str) -> Result<CaptureWriter, CaptureError> {
-        CaptureWriter::create_for(path, &[])
+        CaptureWriter::create_for(path, &[], CAPTURED_MAX)
     }
 
     /// Like [`CaptureWriter::create`], with one interface per name, in this order; only for pcapng.
+    /// The interfaces state `snap_len`, the maximum number of bytes that the caller keeps per frame.
     ///
     /// # Errors
     /// The errors of [`CaptureWriter::create`], and an error if the file name selects pcap, which
     /// has no interfaces.
-    pub fn create_for(path: &str, interfaces: &[&str]) -> Result<CaptureWriter, CaptureError> {
+    pub fn create_for(
+        path: &str,
+        interfaces: &[&str],
+        snap_len: u32,
+    ) -> Result<CaptureWriter, CaptureError> {
         let Some(format) = CaptureFormat::of(path) else {
             let reason = "the name of a capture must end in .pcap or .pcapng";
             return Err(CaptureError::unsupported(path, reason));
@@ -100,7 +110,7 @@ impl CaptureWriter {
         let mut buffer = Vec::with_capacity(2 * GATHER_LEN);
         match format {
             CaptureFormat::PcapNanos => push_pcap_header(&mut buffer),
-            CaptureFormat::Pcapng => push_ng_header(&mut buffer, interfaces),
+            CaptureFormat::Pcapng => push_ng_header(&mut buffer, interfaces, snap_len),
         }
         Ok(CaptureWriter {
             name: path.into(),
@@ -153,6 +163,28 @@ impl CaptureWriter {
             self.pass_on()?;
         }
         Ok(())
+    }
+
+    /// Appends pcapng blocks completed by [`complete_block`]. Many blocks are written without
+    /// another copy.
+    ///
+    /// # Errors
+    /// System errors; classic pcap has no blocks.
+    pub fn write_blocks(&mut self, blocks: &[u8]) -> Result<(), CaptureError> {
+        if self.format != CaptureFormat::Pcapng {
+            let reason = "pcap has no blocks; use .pcapng";
+            return Err(CaptureError::unsupported(&self.name, reason));
+        }
+        if blocks.len() < COPIED_BLOCKS {
+            self.buffer.extend_from_slice(blocks);
+            if self.gathered() >= self.full_at {
+                self.pass_on()?;
+            }
+            return Ok(());
+        }
+        self.flush()?;
+        let written = self.file.write_all(blocks);
+        written.map_err(|error| CaptureError::file(&self.name, "writing", error))
     }
 
     /// Writes a full buffer, or hands it to the writer thread.
@@ -289,23 +321,12 @@ impl CaptureWriter {
 
     #[inline]
     fn push_block(&mut self, interface: u32, stamp: Nanos, bytes: &[u8], wire_len: u32) {
-        let captured = bytes.len() as u32;
-        let len = 32 + captured.next_multiple_of(4);
-        let nanos = stamp.as_nanos();
-        let header = [
-            6,
-            len,
-            interface,
-            (nanos >> 32) as u32,
-            nanos as u32,
-            captured,
-            wire_len,
-        ];
+        let header = block_header(interface, stamp, bytes.len(), wire_len);
         push_words(&mut self.buffer, &header);
         self.buffer.extend_from_slice(bytes);
-        let padding = (len - 32 - captured) as usize;
+        let padding = bytes.len().next_multiple_of(4) - bytes.len();
         self.buffer.extend_from_slice(&[0; 3][..padding]);
-        push_words(&mut self.buffer, &[len]);
+        push_words(&mut self.buffer, &[header[1]]);
     }
 }
 
@@ -314,6 +335,61 @@ impl Drop for CaptureWriter {
         // Dropping cannot report errors; `finish` does.
         let _ = self.flush();
     }
+}
+
+/// Appends a frame to `blocks`, with room for the rest of its pcapng block. Returns the frame's
+/// range.
+#[inline]
+pub fn push_frame(blocks: &mut Vec<u8>, frame: &[u8]) -> Range<usize> {
+    blocks.extend_from_slice(&[0; BLOCK_HEADER]);
+    let start = blocks.len();
+    blocks.extend_from_slice(frame);
+    let end = blocks.len();
+    let padding = frame.len().next_multiple_of(4) - frame.len();
+    // The padding, and the block's length.
+    blocks.extend_from_slice(&[0; 3 + 4][..padding + 4]);
+    start..end
+}
+
+/// Completes the block of a frame at `frame` in `blocks`, added by [`push_frame`]: captured on
+/// `interface` at `stamp` (Unix time, UTC), with `wire_len` bytes on the wire. Returns the block's
+/// range.
+///
+/// # Panics
+/// If [`push_frame`] did not return this range.
+#[inline]
+pub fn complete_block(
+    blocks: &mut [u8],
+    frame: Range<usize>,
+    interface: u32,
+    stamp: Nanos,
+    wire_len: u32,
+) -> Range<usize> {
+    let header = block_header(interface, stamp, frame.len(), wire_len);
+    let len = header[1] as usize;
+    let start = frame.start - BLOCK_HEADER;
+    let block = &mut blocks[start..start + len];
+    for (at, word) in header.iter().enumerate() {
+        block[4 * at..][..4].copy_from_slice(&word.to_le_bytes());
+    }
+    block[len - 4..].copy_from_slice(&header[1].to_le_bytes());
+    start..start + len
+}
+
+/// Returns an enhanced packet block's header. Its second word is the block's length, which is
+/// repeated at the end.
+#[inline]
+fn block_header(interface: u32, stamp: Nanos, captured: usize, wire_len: u32) -> [u32; 7] {
+    let nanos = stamp.as_nanos();
+    [
+        6,
+        (BLOCK_HEADER + captured.next_multiple_of(4) + 4) as u32,
+        interface,
+        (nanos >> 32) as u32,
+        nanos as u32,
+        captured as u32,
+        wire_len,
+    ]
 }
 
 fn open_output(path: &str) -> io::Result<File> {
@@ -345,7 +421,7 @@ fn push_pcap_header(buffer: &mut Vec<u8>) {
 
 /// Appends a section header with unknown length, and one interface per name with the options
 /// `if_name` (2) and `if_tsresol` (9, nanoseconds). Without names, appends one unnamed interface.
-fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
+fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str], snap_len: u32) {
     let section = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
     push_words(buffer, &section);
     let unnamed: &[&str] = &[""];
@@ -359,7 +435,7 @@ fn push_ng_header(buffer: &mut Vec<u8>, names: &[&str]) {
         }
         push_words(&mut options, &[0x0001_0009, 9, 0]);
         let len = 20 + options.len() as u32;
-        push_words(buffer, &[1, len, link_type::ETHERNET, CAPTURED_MAX]);
+        push_words(buffer, &[1, len, link_type::ETHERNET, snap_len]);
         buffer.extend_from_slice(&options);
         push_words(buffer, &[len]);
     }

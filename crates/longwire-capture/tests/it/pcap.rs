@@ -3,7 +3,9 @@ use longwire_testbed::support::Folder;
 
 use crate::common::captures::Builder;
 use crate::common::{frame, read_all, read_whole, reader};
-use longwire_capture::{CaptureError, CaptureReader, CaptureWriter};
+use longwire_capture::{
+    CAPTURED_MAX, CaptureError, CaptureReader, CaptureWriter, complete_block, push_frame,
+};
 use longwire_engine::Nanos;
 use proptest::prelude::*;
 
@@ -195,7 +197,7 @@ fn frames_know_their_interface() {
     let path = dir.file("interfaces.pcapng");
     let long = "x".repeat(300);
     let names = ["west", "", "no\u{ef}r", &long];
-    let mut writer = CaptureWriter::create_for(&path, &names).unwrap();
+    let mut writer = CaptureWriter::create_for(&path, &names, CAPTURED_MAX).unwrap();
     for (number, interface) in [2, 0, 3, 1, 2].into_iter().enumerate() {
         let stamp = Nanos::from_nanos(number as u64);
         writer.write_on(interface, stamp, &frame(60), 60).unwrap();
@@ -214,7 +216,7 @@ fn frames_know_their_interface() {
     assert_eq!(seen, expected);
     assert_eq!(reader.interface_name(1), None);
     assert_eq!(reader.interface_name(4), None);
-    let refused = CaptureWriter::create_for(&dir.file("interfaces.pcap"), &["a"]);
+    let refused = CaptureWriter::create_for(&dir.file("interfaces.pcap"), &["a"], 60);
     assert!(refused.err().unwrap().to_string().contains(".pcapng"));
 }
 
@@ -264,4 +266,33 @@ proptest! {
         }
         read_all(&file.bytes, false);
     }
+}
+
+#[test]
+fn blocks_equal_frames_written_one_by_one() {
+    let dir = Folder::new();
+    let path = dir.file("blocks.pcapng");
+    let open = || CaptureWriter::create_for(&path, &["a", "b"], CAPTURED_MAX).unwrap();
+    // Few blocks are buffered, and many are written at once.
+    for frames in [3_u64, 3_000] {
+        let (mut writer, mut all, mut blocks) = (open(), Vec::new(), 0..0);
+        for number in 0..frames {
+            let bytes = frame(60 + number as usize % 5);
+            let stamp = Nanos::from_nanos(number << 30);
+            writer.write_on(1, stamp, &bytes, 1_500).unwrap();
+            let range = push_frame(&mut all, &bytes);
+            blocks.end = complete_block(&mut all, range, 1, stamp, 1_500).end;
+        }
+        writer.finish().unwrap();
+        let expected = std::fs::read(&path).unwrap();
+        let mut writer = open();
+        let (few, rest) = all[blocks].split_at(96);
+        writer.write_blocks(few).unwrap();
+        writer.write_blocks(rest).unwrap();
+        writer.finish().unwrap();
+        assert!(expected == std::fs::read(&path).unwrap(), "{frames} frames");
+    }
+    let mut classic = CaptureWriter::create(&dir.file("blocks.pcap")).unwrap();
+    let refused = classic.write_blocks(&[0; 32]);
+    assert!(refused.unwrap_err().to_string().contains(".pcapng"));
 }

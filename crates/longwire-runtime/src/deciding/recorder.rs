@@ -17,7 +17,11 @@ impl RecordingParts {
     /// Returns the recorder of one link, for a stage that drives it alone.
     pub(crate) fn recorder_of(&self, link: LinkId) -> Option<EventRecorder> {
         let handle = self.arrivals(link)?;
-        Some(EventRecorder::new(Some(handle), self.wants_frames()))
+        Some(EventRecorder {
+            with_frames: self.wants_frames(),
+            without_verdicts: !self.wants_verdicts(),
+            ..EventRecorder::of(Some(handle))
+        })
     }
 }
 
@@ -39,6 +43,8 @@ pub(crate) struct EventRecorder {
     handle: Option<RecordHandle>,
     /// Whether arriving frames are recorded.
     with_frames: bool,
+    /// Whether events of links are not recorded.
+    without_verdicts: bool,
     /// Frames offered, by link.
     offered: Vec<u64>,
     /// Events of the current time, to be sorted. `None` if events are passed on
@@ -110,10 +116,9 @@ impl LinkAccount<'_> {
 }
 
 impl EventRecorder {
-    fn new(handle: Option<RecordHandle>, with_frames: bool) -> EventRecorder {
+    fn of(handle: Option<RecordHandle>) -> EventRecorder {
         EventRecorder {
             handle,
-            with_frames,
             ..EventRecorder::default()
         }
     }
@@ -121,7 +126,7 @@ impl EventRecorder {
     /// Creates the recorder of a secondary shard, whose events the first shard's recorder
     /// [gathers](EventRecorder::gather).
     pub fn of_shard() -> EventRecorder {
-        EventRecorder::new(None, false).in_order().shared()
+        EventRecorder::of(None).in_order().shared()
     }
 
     /// Sorts simultaneous events, for a network.
@@ -186,6 +191,7 @@ impl EventRecorder {
     fn add(&mut self, link: LinkId, event: Event) {
         let at = self.now;
         match (&mut self.group, &mut self.handle) {
+            _ if self.without_verdicts => {}
             (Some(group), _) => group.push(LinkEvent { at, link, event }),
             (None, Some(handle)) => handle.push_event(event),
             (None, None) => {}

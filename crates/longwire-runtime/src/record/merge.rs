@@ -87,7 +87,7 @@ impl SourceQueue {
         until: Nanos,
         recorder: &mut dyn Recorder,
     ) -> Result<Option<Batch>, String> {
-        let Some(batch) = self.batches.front() else {
+        let Some(batch) = self.batches.front_mut() else {
             return Ok(None);
         };
         let start = self.written;
@@ -99,7 +99,11 @@ impl SourceQueue {
             }
             self.written += 1;
         }
-        recorder.record(batch.of, &batch.events[start..self.written], &batch.bytes)?;
+        recorder.record(
+            batch.of,
+            &batch.events[start..self.written],
+            &mut batch.bytes,
+        )?;
         if self.written < batch.events.len() {
             return Ok(None);
         }
@@ -212,7 +216,7 @@ mod tests {
     impl Recorder for Keeper {
         fn start(&mut self, _: Epoch) {}
 
-        fn record(&mut self, of: LinkId, events: &[Event], _: &[u8]) -> Result<(), String> {
+        fn record(&mut self, of: LinkId, events: &[Event], _: &mut [u8]) -> Result<(), String> {
             let times = events.iter().filter_map(Event::port_time);
             self.0
                 .extend(times.map(|time| (of.0 as usize, time.as_nanos())));

@@ -10,6 +10,7 @@ use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 use super::BURST;
 use super::addresses::PortAddresses;
 use super::lateness::{Departures, Judge, LATENESS_STEP, LatenessRecorder};
+use super::segments::Cutter;
 use crate::clock::Clock;
 use crate::counters::LinkShared;
 use crate::counters::{Artifact, BurstCounts, StageCells};
@@ -117,6 +118,8 @@ pub(crate) struct Account {
     /// Time at which the port's losses were last read.
     losses_read: Nanos,
     record_handle: Option<Box<RecordHandle>>,
+    /// Buffer for recorded frames cut from super-packets.
+    piece: Vec<u8>,
     /// How long before its release a frame is pushed to a port that holds it. Zero for ports that
     /// send immediately.
     pub lead: Nanos,
@@ -212,7 +215,11 @@ impl Account {
             });
             if let Some(record_handle) = &mut self.record_handle {
                 let handover = now.max(at);
-                record_handle.push(error, |bytes| Event::Left { handover, bytes });
+                record_handle.push(error, |bytes| Event::Left {
+                    handover,
+                    wire_len: error.len() as u32,
+                    bytes,
+                });
             }
         }
         pushed
@@ -323,12 +330,32 @@ impl Account {
         if let Some(addresses) = &self.addresses {
             addresses.delivered(bytes, handover);
         }
-        if let Some(record_handle) = &mut self.record_handle {
-            record_handle.push(bytes, |bytes| Event::Left { handover, bytes });
+        if self.record_handle.is_some() {
+            self.record(frame, bytes, handover);
         }
         if let Some(log) = &mut self.log {
             let due = (!self.timeless).then_some(frame.release());
             log.note(bytes, due);
+        }
+    }
+
+    /// Records a buffer's wire frames, with complete checksums.
+    #[cold]
+    fn record(&mut self, frame: &Descriptor, bytes: &[u8], handover: Nanos) {
+        let Some(record_handle) = &mut self.record_handle else {
+            return;
+        };
+        // Recorded frames are not joined again, so their train needs no number.
+        let mut cutter = Cutter::new(0, bytes, frame.offload(), &mut self.piece);
+        while let Some(wire_len) = cutter.next_wire_len() {
+            if let Some(bytes) = cutter.next_finished() {
+                record_handle.push(bytes, |bytes| Event::Left {
+                    handover,
+                    wire_len,
+                    bytes,
+                });
+            }
+            cutter.decided(None);
         }
     }
 

@@ -96,7 +96,9 @@ const MEMORY_EVERY: u32 = 16;
 impl Admission {
     pub fn new(parts: AdmissionParts) -> Admission {
         let lane = parts.link.map(RunLane::new);
-        let one_by_one = |lane: &RunLane<()>| lane.records() || lane.link().changes_frames();
+        // A recorder needs the wire frames, which a port without offloads needs again.
+        let records = |lane: &RunLane<()>| lane.records() && parts.form != CutForm::Trains;
+        let one_by_one = |lane: &RunLane<()>| lane.link().changes_frames() || records(lane);
         Admission {
             undecided: lane.is_none() && !matches!(parts.mtu, Mtu::Fragment(_)),
             cut_all: lane.as_ref().is_none_or(one_by_one),
@@ -244,19 +246,31 @@ impl Admission {
     }
 
     /// Admits a super-packet. The link decides each wire frame, and frames that leave together
-    /// share a buffer.
+    /// share a buffer. A recorder receives wire frames with complete checksums.
     fn admit_offloaded(&mut self, frame: RxFrame<'_>) {
         let mut piece = std::mem::take(&mut self.piece);
         let train = self.trains.next();
         let mut cutter = Cutter::new(train, frame.bytes, frame.offload, &mut piece);
+        let records = self.lane.as_ref().is_some_and(RunLane::records_frames);
         while let Some(len) = cutter.next_wire_len() {
+            let bytes = if records {
+                cutter.next_finished()
+            } else {
+                Some(frame.bytes)
+            };
+            let Some(bytes) = bytes else {
+                self.unmade += 1;
+                cutter.decided(None);
+                continue;
+            };
             self.entry.count_arrival(len);
             let meta = FrameMeta::new(frame.arrival, len);
-            let mut unchanged = UnchangedFrame::new(meta, frame.bytes);
+            let mut unchanged = UnchangedFrame::new(meta, bytes);
             if let Some(lane) = &mut self.lane {
                 lane.offer(meta, (), &mut unchanged);
             }
-            if let Some(run) = cutter.decided(unchanged.release) {
+            let release = unchanged.release;
+            if let Some(run) = cutter.decided(release) {
                 self.unmade += self.entry.keep_run(&mut cutter, run, self.form);
             }
         }

@@ -1,11 +1,16 @@
+use std::sync::Mutex;
+
 use longwire_engine::{Bytes, LinkId};
 use longwire_io::delay_line::{DelayLineConfig, DelayLineWriter, Note, delay_line};
 use longwire_io::port::SendStamp;
 use longwire_io::{Offload, TxFrame};
 
 use super::*;
+use crate::record::{Epoch, Event, Recorder, RecordingParts};
 use crate::report::LinkReport;
+use crate::stage::segments::tests::{HEADERS, PAYLOAD, super_packet};
 use crate::summary;
+use crate::sync::locked;
 
 /// A port whose device may hold frames and stamp some of them.
 #[derive(Default)]
@@ -90,6 +95,15 @@ impl Bench {
 
     /// Returns a stage in which the link with this specification decides.
     fn of(port: Device, in_order: bool, link: Option<&str>) -> Bench {
+        Bench::with(port, in_order, link, None)
+    }
+
+    fn with(
+        port: Device,
+        in_order: bool,
+        link: Option<&str>,
+        record_handle: Option<RecordHandle>,
+    ) -> Bench {
         let config = DelayLineConfig {
             budget: Bytes(1 << 20),
             huge_pages: false,
@@ -108,7 +122,7 @@ impl Bench {
             clock: clock.clone(),
             in_order,
             link,
-            record_handle: None,
+            record_handle,
             tolerance: micros(10),
             grace_until: Nanos::ZERO,
         };
@@ -283,4 +297,64 @@ fn copies_that_wait_are_in_flight() {
     let found = bench.report();
     assert_eq!((found.in_flight, found.effects.duplicated), (0, 14));
     assert!(most > 2, "{most}");
+}
+
+/// Recorded frames, with their wire lengths.
+type KeptFrames = Vec<(u32, Vec<u8>)>;
+
+struct Keeper(Arc<Mutex<KeptFrames>>);
+
+impl Recorder for Keeper {
+    fn start(&mut self, _: Epoch) {}
+
+    fn snap_len(&self) -> u32 {
+        60
+    }
+
+    fn record(&mut self, _: LinkId, events: &[Event], all: &mut [u8]) -> Result<(), String> {
+        for event in events {
+            if let Event::Left {
+                wire_len, bytes, ..
+            } = event
+            {
+                locked(&self.0).push((*wire_len, all[bytes.clone()].to_vec()));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_super_packet_leaves_whole_and_is_recorded_as_wire_frames() {
+    let kept = Arc::<Mutex<_>>::default();
+    let keeper: Box<dyn Recorder> = Box::new(Keeper(Arc::clone(&kept)));
+    let recording = RecordingParts::by(Some(keeper));
+    let record_handle = recording.departures(LinkId(0));
+    let mut bench = Bench::with(Device::default(), true, None, record_handle);
+    let writer = recording.start(Epoch::ZERO).expect("a thread");
+    let (frame, offload) = super_packet(3);
+    let note = Note {
+        release: micros(1),
+        tag: 0,
+        offload,
+        part: None,
+        wire_len: frame.len() as u32,
+    };
+    bench.line.push(&frame, note).expect("room");
+    bench.line.publish();
+    bench.step_at(1);
+    assert_eq!(bench.egress.port().pushed, [micros(1)]);
+    assert_eq!(bench.finish().traffic.packets_out, 3);
+    drop(bench);
+    writer.expect("a recording").end().expect("no failure");
+    let kept = locked(&kept);
+    assert_eq!(kept.len(), 3);
+    for (number, (wire_len, bytes)) in kept.iter().enumerate() {
+        assert_eq!((*wire_len as usize, bytes.len()), (HEADERS + PAYLOAD, 60));
+        assert_eq!(bytes[HEADERS..], [number as u8; 60 - HEADERS]);
+    }
 }

@@ -119,6 +119,12 @@ impl<T> RunLane<T> {
         self.accounts.recorder.is_some()
     }
 
+    /// Returns whether offered frames are recorded in addition to verdicts.
+    pub fn records_frames(&self) -> bool {
+        let recorder = self.accounts.recorder.as_ref();
+        recorder.is_some_and(|recorder| recorder.with_frames())
+    }
+
     /// Offers a wire frame, after making the decisions due by its arrival.
     #[inline(always)]
     pub fn offer(&mut self, meta: FrameMeta, item: T, frames: &mut impl LaneFrames<T>) {

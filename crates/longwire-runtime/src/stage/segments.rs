@@ -109,6 +109,30 @@ impl<'a> Cutter<'a> {
         }
     }
 
+    /// Returns the next wire frame with complete checksums; `None` if the headers contradict the
+    /// segments.
+    pub fn next_finished(&mut self) -> Option<&[u8]> {
+        match self.offload.segments {
+            Some(segments) => {
+                let next = self.next..self.next + 1;
+                offload::cut(self.bytes, segments, next, self.piece)?;
+                Some(self.piece)
+            }
+            None => Some(self.finished()),
+        }
+    }
+
+    /// Returns the buffer with a complete checksum.
+    fn finished(&mut self) -> &[u8] {
+        let Some(checksum) = self.offload.checksum else {
+            return self.bytes;
+        };
+        self.piece.clear();
+        self.piece.extend_from_slice(self.bytes);
+        offload::finish_checksum(self.piece, checksum);
+        self.piece
+    }
+
     /// Records the decision on the next wire frame. Returns the run that the decision ends.
     pub fn decided(&mut self, release: Option<Nanos>) -> Option<Run> {
         let index = self.next;
@@ -193,25 +217,23 @@ impl<'a> Cutter<'a> {
 
     /// Keeps the buffer unchanged. Completes its checksum unless the port does.
     fn keep_whole(&mut self, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) {
-        let mut whole = CutFrames {
-            bytes: self.bytes,
-            offload: self.offload,
-            wire_frames: self.wire_frames as u64,
-            part: None,
+        let mut offload = self.offload;
+        let wire_frames = self.wire_frames as u64;
+        let bytes = if form == CutForm::Finished {
+            offload.checksum = None;
+            self.finished()
+        } else {
+            self.bytes
         };
-        if form == CutForm::Finished
-            && let Some(checksum) = self.offload.checksum
-        {
-            self.piece.clear();
-            self.piece.extend_from_slice(self.bytes);
-            offload::finish_checksum(self.piece, checksum);
-            whole.bytes = self.piece;
-            whole.offload.checksum = None;
-        }
-        keep(&whole);
+        keep(&CutFrames {
+            bytes,
+            offload,
+            wire_frames,
+            part: None,
+        });
     }
 }
 
 #[cfg(test)]
 #[path = "segments_tests.rs"]
-mod tests;
+pub mod tests;

@@ -4,11 +4,11 @@ use longwire_io::port::offload::{Checksum, SegmentKind, Segments};
 
 use super::*;
 
-const HEADERS: usize = 14 + 20 + 20;
-const PAYLOAD: usize = 100;
+pub const HEADERS: usize = 14 + 20 + 20;
+pub const PAYLOAD: usize = 100;
 
 /// Returns a TCP super-packet with full segments. All bytes in segment `n` are `n`.
-fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
+pub fn super_packet(segments: usize) -> (Vec<u8>, Offload) {
     let mut frame = vec![0u8; HEADERS];
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
     frame[14] = 0x45;
@@ -146,4 +146,24 @@ fn frames_that_cannot_be_cut_are_counted() {
             .sum();
         assert_eq!(unmade, 4, "{form:?}");
     }
+}
+
+#[test]
+fn frames_to_record_equal_the_cut_ones() {
+    let (frame, offload) = super_packet(4);
+    let mut piece = Vec::new();
+    let mut cutter = Cutter::new(1, &frame, offload, &mut piece);
+    let mut recorded = Vec::new();
+    while cutter.next_wire_len().is_some() {
+        recorded.extend(cutter.next_finished().map(<[u8]>::to_vec));
+        cutter.decided(Some(Nanos::ZERO));
+    }
+    let run = cutter.last_run().expect("one run");
+    let mut cut = Vec::new();
+    let unmade = cutter.cut(run, CutForm::Finished, |frame| {
+        assert_eq!(frame.offload, Offload::NONE);
+        cut.push(frame.bytes.to_vec());
+    });
+    assert_eq!((unmade, recorded.len()), (0, 4));
+    assert_eq!(recorded, cut);
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use longwire_capture::CAPTURED_MAX;
 use longwire_capture::log::{LogWriter, RowSink};
 use longwire_engine::{Bytes, Nanos};
 use longwire_io::TxPort;
@@ -153,6 +154,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "PREFIX")]
     pub capture: Option<String>,
 
+    /// Capture only the first BYTES of each frame; its length on the wire stays recorded
+    #[arg(long, value_name = "BYTES", requires = "capture")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(CAPTURED_MAX)))]
+    pub snaplen: Option<u32>,
+
     /// Write a row per verdict to FILE, .csv or .parquet; see `longwire plot` and `longwire
     /// report`
     #[arg(long, value_name = "FILE")]
@@ -178,8 +184,11 @@ impl RecordArgs {
         if report.is_page() {
             log.push(Box::new(report.rows.clone()));
         }
-        let prefix = self.capture.as_deref();
-        Ok(FileRecorder::create(prefix, log, &ports, links)?)
+        let capture = (
+            self.capture.as_deref(),
+            self.snaplen.unwrap_or(CAPTURED_MAX),
+        );
+        Ok(FileRecorder::create(capture, log, &ports, links)?)
     }
 }
 

@@ -136,6 +136,7 @@ impl SimulateArgs {
     ) -> Result<Option<Box<dyn Recorder>>, Error> {
         let record = RecordArgs {
             capture: None,
+            snaplen: None,
             log: self.log.clone(),
         };
         record.recorder(names, &self.report)

@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longwire_capture::{Batches, CaptureReader, CaptureWriter, Record, RecordCounts, Step};
+use longwire_capture::{
+    Batches, CAPTURED_MAX, CaptureReader, CaptureWriter, Record, RecordCounts, Step,
+};
 use longwire_engine::Nanos;
 use longwire_io::rights;
 use longwire_packet::bridge::PortIndex;
@@ -342,7 +344,7 @@ impl Outputs {
             let writer = outputs.writers.len();
             let created = match file.port {
                 Some(_) => CaptureWriter::create(&file.path)?,
-                None => CaptureWriter::create_for(&file.path, &names)?,
+                None => CaptureWriter::create_for(&file.path, &names, CAPTURED_MAX)?,
             };
             outputs.writers.push(behind(created, Batches::Small));
             match file.port {

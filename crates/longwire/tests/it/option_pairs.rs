@@ -5,6 +5,7 @@
 
 use std::sync::Mutex;
 
+use longwire_capture::CaptureReader;
 use longwire_testbed::support::Folder;
 use serde_json::Value;
 
@@ -226,4 +227,32 @@ fn options_of_exec_compose() {
         let (dir, given) = (user.dir, format!("exec {words}"));
         Run { dir, ran, given }
     });
+}
+
+#[test]
+fn snaplen_truncates_captured_frames_only() {
+    let dir = Folder::new();
+    write(dir.file("in.pcap"), pcap(&[(EPOCH, 100), (EPOCH + MS, 40)]));
+    let run = |options: &str| {
+        let ports = "pcap:in=in.pcap pcap:out=out.pcap --one-way";
+        let mut command = command(format!("longwire run {ports} {options}"));
+        Ran::of(command.current_dir(dir.path()))
+    };
+    let ran = run("--capture c --snaplen 60");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let lengths = |file: &str| {
+        let mut reader = CaptureReader::open(&dir.file(file)).expect("a capture");
+        let mut lengths = Vec::new();
+        while let Some(record) = reader.next().expect("a good record") {
+            lengths.push((record.bytes.len(), record.wire_len));
+        }
+        lengths
+    };
+    for file in ["c.in.pcapng", "c.out.pcapng"] {
+        assert_eq!(lengths(file), [(60, 100), (40, 40)], "{file}");
+    }
+    assert_eq!(lengths("out.pcap"), [(100, 100), (40, 40)]);
+    let refused = run("--snaplen 60");
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--capture"), "{}", refused.stderr);
 }

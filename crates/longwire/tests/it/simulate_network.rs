@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use longwire_capture::CaptureWriter;
 use longwire_capture::log::{Fate, Row};
+use longwire_capture::{CAPTURED_MAX, CaptureWriter};
 use longwire_engine::Nanos;
 use longwire_testbed::support::Folder;
 use longwire_testbed::support::frames::udp4;
@@ -172,7 +172,7 @@ fn one_capture_with_interfaces_is_as_one_for_each_port() {
     let all = dir.file("all.pcapng");
     // Interfaces named by the devices of two ports, and by the third port's name.
     let names = ["eth8", "west", "eth9"];
-    let mut writer = CaptureWriter::create_for(&all, &names).expect("a file");
+    let mut writer = CaptureWriter::create_for(&all, &names, CAPTURED_MAX).expect("a file");
     for sent in &sent {
         let interface = [1, 0, 2][sent.1];
         let (at, bytes) = (Nanos::from_nanos(sent.0), bytes(sent));

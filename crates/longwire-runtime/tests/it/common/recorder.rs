@@ -50,7 +50,7 @@ impl Recorder for Keeper {
         self.wants_frames
     }
 
-    fn record(&mut self, _: LinkId, events: &[Event], all: &[u8]) -> Result<(), String> {
+    fn record(&mut self, _: LinkId, events: &[Event], all: &mut [u8]) -> Result<(), String> {
         let mut recorded = locked(&self.kept);
         for event in events {
             match event {
