@@ -1,8 +1,8 @@
 //! Software checksums and segmentation, compared with a naive verifier.
 use crate::common::frames::{FrameSpec, pseudo_sum, verify};
 use longwire_io::port::offload::{
-    Checksum, Headers, Joiner, Offload, SegmentKind, Segments, Splitter, TrainPart, cut, cut_tcp,
-    cut_unfinished, finish_checksum, finish_if_partial, strip_jumbo,
+    Checksum, Headers, Joiner, Offload, SegmentKind, Segments, Splitter, SuperPacket, TrainPart,
+    cut, cut_tcp, finish_checksum, finish_if_partial, strip_jumbo,
 };
 use longwire_io::port::vnet::{self, Decoded};
 use proptest::prelude::*;
@@ -72,7 +72,8 @@ proptest! {
             check_numbers(&out, (&spec, cwr_once), i, payload.len(), lens.len());
             payload.extend(verify(&out, &spec));
             let mut later = Vec::new();
-            let offload = cut_unfinished(&super_frame, segments, i..i + 1, &mut later);
+            let packet = SuperPacket::of(&super_frame, segments).unwrap();
+            let offload = packet.cut_unfinished(i..i + 1, &mut later);
             let offload = offload.expect("a wire frame");
             prop_assert_eq!(offload.segments, None);
             if let Some(checksum) = offload.checksum {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Delivery, Fragments, FrameAccess, FrameMeta, Nanos, Verdict};
 use longwire_io::delay_line::{DelayLineWriter, Note, PushError, Room};
-use longwire_io::port::offload::{TrainPart, can_cut};
+use longwire_io::port::offload::{SuperPacket, TrainPart};
 use longwire_io::port::vnet;
 use longwire_io::{Offload, RxFrame};
 
@@ -534,7 +534,7 @@ impl Admission {
                 && frame
                     .offload
                     .segments
-                    .is_none_or(|segments| can_cut(frame.bytes, segments))
+                    .is_none_or(|segments| SuperPacket::of(frame.bytes, segments).is_some())
     }
 
     /// Offers a super-packet's wire frames. Decided frames that leave together become one record. A

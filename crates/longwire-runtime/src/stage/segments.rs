@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longwire_engine::Nanos;
 use longwire_io::Offload;
 use longwire_io::port::Segments;
-use longwire_io::port::offload::{self, TrainPart, WireFrames};
+use longwire_io::port::offload::{self, SuperPacket, TrainPart, WireFrames};
 
 /// Form of the frames cut from an offloaded buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(crate) struct Cutter<'a> {
     wire_frames: usize,
     next: usize,
     run: Option<Run>,
+    /// The parsed super-packet, once a frame has been cut from it.
+    super_packet: Option<SuperPacket<'a>>,
     /// Scratch memory.
     piece: &'a mut Vec<u8>,
 }
@@ -97,6 +99,7 @@ impl<'a> Cutter<'a> {
             lens,
             next: 0,
             run: None,
+            super_packet: None,
             piece,
         }
     }
@@ -112,14 +115,20 @@ impl<'a> Cutter<'a> {
     /// Returns the next wire frame with complete checksums; `None` if the headers contradict the
     /// segments.
     pub fn next_finished(&mut self) -> Option<&[u8]> {
-        match self.offload.segments {
-            Some(segments) => {
-                let next = self.next..self.next + 1;
-                offload::cut(self.bytes, segments, next, self.piece)?;
-                Some(self.piece)
-            }
-            None => Some(self.finished()),
+        if self.offload.segments.is_none() {
+            return Some(self.finished());
         }
+        let next = self.next..self.next + 1;
+        self.super_packet()?.cut(next, self.piece)?;
+        Some(self.piece)
+    }
+
+    /// Returns the parsed super-packet; `None` if its headers contradict its segments.
+    fn super_packet(&mut self) -> Option<SuperPacket<'a>> {
+        if self.super_packet.is_none() {
+            self.super_packet = SuperPacket::of(self.bytes, self.offload.segments?);
+        }
+        self.super_packet
     }
 
     /// Returns the buffer with a complete checksum.
@@ -183,14 +192,15 @@ impl<'a> Cutter<'a> {
             CutForm::Unfinished | CutForm::Finished => 1,
         };
         let cut = match form {
-            CutForm::Finished => offload::cut,
-            CutForm::Trains | CutForm::Unfinished => offload::cut_unfinished,
+            CutForm::Finished => SuperPacket::cut,
+            CutForm::Trains | CutForm::Unfinished => SuperPacket::cut_unfinished,
         };
         let mut first = run.first;
         while first < run.end {
             let end = (first + step).min(run.end);
             self.piece.clear();
-            let made = cut(self.bytes, segments, first..end, self.piece);
+            let packet = self.super_packet();
+            let made = packet.and_then(|packet| cut(&packet, first..end, self.piece));
             match made {
                 Some(offload) => keep(&CutFrames {
                     bytes: self.piece,

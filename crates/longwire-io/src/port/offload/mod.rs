@@ -15,7 +15,7 @@ pub use checksum::{finish_checksum, finish_if_partial};
 pub use headers::{Headers, IpHeader, Transport};
 pub use join::{Joiner, TrainPart};
 use longwire_packet::header::IpVersion;
-pub use segments::{WireFrames, can_cut, cut, cut_tcp, cut_unfinished, strip_jumbo};
+pub use segments::{SuperPacket, WireFrames, cut, cut_tcp, strip_jumbo};
 pub use splitter::Splitter;
 pub(super) use tunnel::find_inner;
 

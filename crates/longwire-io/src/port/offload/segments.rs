@@ -79,38 +79,46 @@ pub fn cut(
     range: Range<usize>,
     out: &mut Vec<u8>,
 ) -> Option<Offload> {
-    let is_wire_frame = range.len() == 1;
-    let headers = headers_of(super_frame, segments)?;
-    let offload = cut_piece(super_frame, segments, (&headers, None), range, out)?;
-    if !is_wire_frame {
-        return Some(offload);
-    }
-    if !has_no_checksum(out, &headers) {
-        write_transport_checksum(out, &headers);
-    }
-    Some(Offload::NONE)
+    SuperPacket::of(super_frame, segments)?.cut(range, out)
 }
 
-/// Like [`cut`], but leaves a wire frame's checksum partial. That saves a pass over its bytes if
-/// the next device completes it.
-pub fn cut_unfinished(
-    super_frame: &[u8],
+/// A super-packet whose headers match its segments.
+#[derive(Clone, Copy, Debug)]
+pub struct SuperPacket<'a> {
+    bytes: &'a [u8],
     segments: Segments,
-    range: Range<usize>,
-    out: &mut Vec<u8>,
-) -> Option<Offload> {
-    let headers = headers_of(super_frame, segments)?;
-    cut_piece(super_frame, segments, (&headers, None), range, out)
+    headers: Headers,
 }
 
-/// Returns whether [`cut`] can cut a super-packet, that is, whether its headers match `segments`.
-pub fn can_cut(super_frame: &[u8], segments: Segments) -> bool {
-    headers_of(super_frame, segments).is_some()
-}
+impl<'a> SuperPacket<'a> {
+    /// Parses the headers of a super-packet; `None` if they contradict `segments`.
+    pub fn of(bytes: &'a [u8], segments: Segments) -> Option<SuperPacket<'a>> {
+        let headers = Headers::parse(bytes).filter(|headers| segments.fit(headers))?;
+        Some(SuperPacket {
+            bytes,
+            segments,
+            headers,
+        })
+    }
 
-/// Returns a super-packet's headers if they match `segments`.
-fn headers_of(super_frame: &[u8], segments: Segments) -> Option<Headers> {
-    Headers::parse(super_frame).filter(|headers| segments.fit(headers))
+    /// See [`cut`].
+    pub fn cut(&self, range: Range<usize>, out: &mut Vec<u8>) -> Option<Offload> {
+        let is_wire_frame = range.len() == 1;
+        let offload = self.cut_unfinished(range, out)?;
+        if !is_wire_frame {
+            return Some(offload);
+        }
+        if !has_no_checksum(out, &self.headers) {
+            write_transport_checksum(out, &self.headers);
+        }
+        Some(Offload::NONE)
+    }
+
+    /// Like [`SuperPacket::cut`], but leaves a wire frame's checksum partial. That saves a pass
+    /// over its bytes if the next device completes it.
+    pub fn cut_unfinished(&self, range: Range<usize>, out: &mut Vec<u8>) -> Option<Offload> {
+        cut_piece(self.bytes, self.segments, (&self.headers, None), range, out)
+    }
 }
 
 /// Cuts a frame's TCP packet into segments with IP packets of at most `mtu` bytes. Passes each to
