@@ -77,6 +77,13 @@ impl<T> Fifo<T> {
         self.pop_front()
     }
 
+    /// Removes all items. Keeps the memory of one block.
+    pub(crate) fn clear(&mut self) {
+        self.first.clear();
+        self.more = None;
+        self.len = 0;
+    }
+
     #[inline]
     pub(crate) fn push_back(&mut self, item: T) {
         self.len += 1;
@@ -178,6 +185,10 @@ mod tests {
             }
             for _ in 0..(round * 29) % 31 {
                 assert_eq!(line.pop_back(), oracle.pop_back());
+            }
+            if round % 50 == 49 {
+                line.clear();
+                oracle.clear();
             }
             assert_eq!(line.len, oracle.len());
             assert!(line.iter().eq(&oracle));

@@ -56,7 +56,7 @@ impl<T> HeldItems<T> {
 
     /// Skips numbers; the collection must be empty.
     #[inline]
-    pub fn pass(&mut self, numbers: u32) {
+    pub fn skip(&mut self, numbers: u32) {
         debug_assert!(self.is_empty() && self.rest.is_empty(), "frames are held");
         self.first += u64::from(numbers);
     }

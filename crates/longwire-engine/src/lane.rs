@@ -80,18 +80,18 @@ impl<T> Lane<T> {
         self.link.in_turn()
     }
 
-    /// Lets `early` decide from now on, if it can.
-    pub(crate) fn lend(&mut self, early: &mut EarlyLink) {
+    /// Moves the link's state to `early`, if idle and supported.
+    pub(crate) fn load_early(&mut self, early: &mut EarlyLink) {
         if self.held.is_empty() {
-            early.borrow_from(&mut self.link);
+            early.load(&mut self.link);
         }
     }
 
-    /// Reverses [`Lane::lend`].
-    pub(crate) fn take_back(&mut self, early: &mut EarlyLink) {
-        let frames = early.return_to(&mut self.link);
+    /// Reverses [`Lane::load_early`].
+    pub(crate) fn store_early(&mut self, early: &mut EarlyLink) {
+        let frames = early.store(&mut self.link);
         if frames > 0 {
-            self.held.pass(frames);
+            self.held.skip(frames);
         }
     }
 
@@ -120,12 +120,12 @@ impl<T> Lane<T> {
                     return true;
                 }
                 Some(Verdict::Deliver(delivery)) => {
-                    self.held.pass(1);
+                    self.held.skip(1);
                     host.delivered(item, delivery, false);
                     return false;
                 }
                 Some(Verdict::Drop(reason)) => {
-                    self.held.pass(1);
+                    self.held.skip(1);
                     host.dropped(item, *reason);
                     return false;
                 }

@@ -164,8 +164,8 @@ impl Medium {
         self.extras.is_none() && !self.rewrite && !self.reads_bytes()
     }
 
-    /// Returns the delay if every frame is delivered after it, in order, and no earlier frame has a
-    /// later release than a frame that departs at `departure`.
+    /// Returns the delay if the medium adds only a constant delay and no earlier release exceeds
+    /// `departure` plus this delay.
     pub fn only_delays(&self, departure: Nanos) -> Option<Nanos> {
         let delay = self.delay_fixed.filter(|_| self.ignores_queue())?;
         let in_order = self.last_release <= departure.saturating_add(delay);

@@ -12,8 +12,8 @@ use crate::prelude::*;
 #[derive(Debug, Default)]
 pub(crate) struct SentFrames {
     last: FrameInService,
-    /// Number of frames in `earlier`. If zero, its contents have departed and are not read, so a link
-    /// with at most one frame in the queue touches no other memory.
+    /// Number of frames in `earlier`, which is not read if zero: a link with at most one queued frame
+    /// touches no heap memory.
     ahead: u32,
     /// Boxed on first use, because many links are never busy.
     earlier: Option<Box<EarlierFrames>>,
@@ -33,12 +33,22 @@ struct FrameInService {
 }
 
 impl SentFrames {
+    /// No frames.
+    pub const NONE: SentFrames = SentFrames {
+        last: FrameInService {
+            departure: Nanos::ZERO,
+            len: 0,
+        },
+        ahead: 0,
+        earlier: None,
+    };
+
     /// Adds a frame after the last one, and removes frames that departed by `now`.
     #[inline]
     pub fn add(&mut self, now: Nanos, departure: Nanos, len: u32) {
         let last = mem::replace(&mut self.last, FrameInService { departure, len });
         if last.departure <= now {
-            self.ahead = 0;
+            self.forget_all();
         } else {
             self.add_earlier(now, last);
         }
@@ -72,14 +82,22 @@ impl SentFrames {
         self.last.departure
     }
 
-    /// Sets the departure of the last frame.
-    pub fn postpone_last(&mut self, departure: Nanos) {
+    pub fn set_last_departure(&mut self, departure: Nanos) {
         self.last.departure = departure;
+    }
+
+    /// Removes all frames but the last.
+    #[inline]
+    fn forget_all(&mut self) {
+        if mem::take(&mut self.ahead) > 0
+            && let Some(earlier) = &mut self.earlier
+        {
+            earlier.clear();
+        }
     }
 
     fn add_earlier(&mut self, now: Nanos, frame: FrameInService) {
         let earlier = self.earlier.get_or_insert_default();
-        // Without frames ahead, the contents departed before.
         earlier.forget(now);
         earlier.bytes += u64::from(frame.len);
         earlier.frames.push_back(frame);
@@ -88,6 +106,12 @@ impl SentFrames {
 }
 
 impl EarlierFrames {
+    #[cold]
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.bytes = 0;
+    }
+
     fn forget(&mut self, now: Nanos) {
         while let Some(gone) = self.frames.pop_front_if(|first| first.departure <= now) {
             self.bytes -= u64::from(gone.len);

@@ -395,11 +395,11 @@ impl Server {
         Some(pass_plain(&departing, medium))
     }
 
-    /// Returns the tail-drop limit and the frames it counts, if [`EarlyLink`] can decide for this
-    /// server.
+    /// Moves out the frames that count toward the tail-drop limit, which is also returned, if the
+    /// server is idle and supported by [`EarlyLink`].
     ///
     /// [`EarlyLink`]: crate::link::early::EarlyLink
-    pub fn lend_sent(&mut self) -> Option<(QueueLimit, SentFrames)> {
+    pub fn load_early(&mut self) -> Option<(QueueLimit, SentFrames)> {
         let ServedQueue::Fifo(fifo) = &self.queue else {
             return None;
         };
@@ -407,8 +407,8 @@ impl Server {
         (self.counts_sent() && idle).then(|| (fifo.limit(), mem::take(&mut self.sent)))
     }
 
-    /// Reverses [`Server::lend_sent`], after `frames` frames, the last of which arrived at `arrival`.
-    pub fn return_sent(
+    /// Reverses [`Server::load_early`], after `frames` frames, the last of which arrived at `arrival`.
+    pub fn store_early(
         &mut self,
         sent: SentFrames,
         frames: u32,

@@ -1,4 +1,4 @@
-//! Links whose frames are decided on arrival, whether or not the link is busy.
+//! Fast path for links with a fixed rate, tail drop and a constant delay.
 
 use longwire_packet::frame::FrameMeta;
 use longwire_units::{BitRate, Nanos, Packets};
@@ -9,22 +9,23 @@ use crate::sent::SentFrames;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
 /// The working state of a [`Link`] with a fixed rate, tail drop and a constant delay, in two cache
-/// lines. It decides like [`Link::offer`] until the link is needed for anything else.
+/// lines. Verdicts equal those of [`Link::offer`].
 ///
-/// It borrows the state from an idle link and returns it before the link is polled, changed or offered
-/// a frame that it cannot decide.
-#[derive(Debug, Default)]
+/// The state is loaded from an idle link, and stored before the link is polled, changed or offered a
+/// frame that [`EarlyLink::offer`] does not decide. Frames of alternating lengths are slower: one
+/// serialisation time is cached, and the framing is in the link.
+#[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct EarlyLink {
     backlog: Backlog,
-    /// `None` while the state is in the link.
+    /// `None` if not loaded.
     rate: Option<BitRate>,
     time: FrameTime,
     delay: Nanos,
     sent: SentFrames,
     arrival: Nanos,
     packets_max: u32,
-    /// Number of frames decided since the state was borrowed.
+    /// Number of frames decided since the state was loaded.
     frames: u32,
     bytes_max: u64,
     packets_limit: u32,
@@ -34,8 +35,23 @@ pub(crate) struct EarlyLink {
 const _: () = assert!(size_of::<EarlyLink>() == 128);
 
 impl EarlyLink {
-    /// Borrows the state of a link without undecided frames, if it has no other models.
-    pub fn borrow_from(&mut self, link: &mut Link) {
+    /// Not loaded.
+    pub const NONE: EarlyLink = EarlyLink {
+        backlog: Backlog::IDLE,
+        rate: None,
+        time: FrameTime::NONE,
+        delay: Nanos::ZERO,
+        sent: SentFrames::NONE,
+        arrival: Nanos::ZERO,
+        packets_max: 0,
+        frames: 0,
+        bytes_max: 0,
+        packets_limit: 0,
+        bytes_limit: 0,
+    };
+
+    /// Takes the state of an idle link that has no other models; otherwise a no-op.
+    pub fn load(&mut self, link: &mut Link) {
         let LinkQueue::Managed(server) = &mut link.queue else {
             return;
         };
@@ -46,28 +62,27 @@ impl EarlyLink {
         let Some(delay) = link.medium.only_delays(backlog.free_at) else {
             return;
         };
-        let Some((limit, sent)) = server.lend_sent() else {
+        let Some((limit, sent)) = server.load_early() else {
             return;
         };
         *self = EarlyLink {
             backlog,
             rate: Some(rate),
-            time: FrameTime::default(),
             delay,
             sent,
             arrival: link.last_arrival,
             packets_limit: limit.packets.map_or(u32::MAX, saturated),
             bytes_limit: limit.bytes.map_or(u64::MAX, |limit| limit.0),
-            ..EarlyLink::default()
+            ..EarlyLink::NONE
         };
     }
 
-    /// Returns the state to the link, and the number of frames decided.
-    pub fn return_to(&mut self, link: &mut Link) -> u32 {
+    /// Stores the state in the link, and returns the number of frames decided.
+    pub fn store(&mut self, link: &mut Link) -> u32 {
         if self.rate.is_none() {
             return 0;
         }
-        let early = core::mem::take(self);
+        let early = core::mem::replace(self, EarlyLink::NONE);
         if early.frames > 0 {
             link.last_arrival = early.arrival;
             link.transmitter.exact_mut().set_backlog(early.backlog);
@@ -76,24 +91,24 @@ impl EarlyLink {
         }
         if let LinkQueue::Managed(server) = &mut link.queue {
             let occupancy_max = (early.packets_max.into(), early.bytes_max);
-            server.return_sent(early.sent, early.frames, early.arrival, occupancy_max);
+            server.store_early(early.sent, early.frames, early.arrival, occupancy_max);
         }
         early.frames
     }
 
-    /// Whether the state is borrowed.
+    /// Whether the state is loaded.
     #[inline]
     pub fn is_active(&self) -> bool {
         self.rate.is_some()
     }
 
-    /// Whether the serialisation time of frames of `len` bytes is known.
+    /// Whether the cached serialisation time is for `len` bytes.
     #[inline]
     pub fn knows(&self, len: u32) -> bool {
         self.time.len == len
     }
 
-    /// Computes the serialisation time of frames of `len` bytes. `link` has the framing.
+    /// Caches the serialisation time for `len` bytes. `link` has the framing.
     #[cold]
     pub fn learn(&mut self, len: u32, link: &Link) {
         if let Some(rate) = self.rate {
@@ -101,9 +116,9 @@ impl EarlyLink {
         }
     }
 
-    /// Decides a frame like [`Link::offer`]. Returns `None`, without effect, if the link must decide:
-    /// the frame departs at or after `steady_until`, the time of the next change, or does not fit in
-    /// an empty queue, or takes no time. The serialisation time must be [known](EarlyLink::knows).
+    /// Decides a frame like [`Link::offer`]. Returns `None`, without effect, if the frame departs at or
+    /// after `steady_until`, the time of the next change, exceeds the limit of an empty queue, or is
+    /// serialised in less than 1 ns. The serialisation time must be [cached](EarlyLink::knows).
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let rate = self.rate?;
@@ -150,8 +165,7 @@ impl EarlyLink {
         self.sent.last_departure()
     }
 
-    /// Returns the frames and bytes in the queue at `now`, and their peaks; `None` while the state is
-    /// in the link.
+    /// Returns the frames and bytes in the queue at `now`, and their peaks; `None` if not loaded.
     pub fn occupancy(&self, now: Nanos) -> Option<((u64, u64), (u64, u64))> {
         let now = now.max(self.arrival);
         let peaks = (self.packets_max.into(), self.bytes_max);

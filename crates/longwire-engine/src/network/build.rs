@@ -96,8 +96,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Returns the link with this number. Unless it is [detached](Network::detach), its queue and
-    /// times may be outdated; see [`Network::occupancy`].
+    /// Returns the link with this number. Unless it is [detached](Network::detach), its queue
+    /// lengths, `last_arrival` and `changeable_from` may be stale; see [`Network::occupancy`].
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         Some(self.links.get(id)?.lane.link())
     }

@@ -6,13 +6,17 @@ use crate::link::early::EarlyLink;
 use crate::prelude::*;
 use crate::release::Sequence;
 
-/// A network's links by number. The working state of links that decide on arrival is apart, so that
-/// frames in many links touch little memory.
+/// A network's links by number. The fast path's state is stored separately, so that a frame touches
+/// two cache lines of its link.
 #[derive(Debug)]
 pub(super) struct Links<T> {
     nodes: Vec<Option<Box<Node<T>>>>,
-    early: Vec<EarlyLink>,
+    /// In blocks, so that growth copies no states, and a shard allocates only those near its links.
+    early: Vec<Option<Box<[EarlyLink; BLOCK]>>>,
 }
+
+/// Links per block.
+const BLOCK: usize = 64;
 
 impl<T> Links<T> {
     pub fn new() -> Links<T> {
@@ -31,8 +35,10 @@ impl<T> Links<T> {
         let index = id.0 as usize;
         if index >= self.nodes.len() {
             self.nodes.resize_with(index + 1, || None);
-            self.early.resize_with(index + 1, EarlyLink::default);
+            self.early.resize_with(index / BLOCK + 1, || None);
         }
+        let block = &mut self.early[index / BLOCK];
+        block.get_or_insert_with(|| Box::new([const { EarlyLink::NONE }; BLOCK]));
         let place = &mut self.nodes[index];
         let is_free = place.is_none();
         if is_free {
@@ -48,19 +54,19 @@ impl<T> Links<T> {
         place.take_if(|node| node.crossed_by == 0)
     }
 
-    /// Returns a node, whose queue and times may be outdated: they may be in the [`EarlyLink`].
+    /// Returns a node. If its [`EarlyLink`] is active, queue and times are stale.
     #[inline]
     pub fn get(&self, id: LinkId) -> Option<&Node<T>> {
         self.nodes.get(id.0 as usize)?.as_deref()
     }
 
-    /// Returns a node with its whole state.
+    /// Returns a node, after storing the early state.
     #[inline]
     pub fn get_mut(&mut self, id: LinkId) -> Option<&mut Node<T>> {
         let node = self.nodes.get_mut(id.0 as usize)?.as_deref_mut()?;
-        let early = &mut self.early[id.0 as usize];
+        let early = early_of(&mut self.early, id)?;
         if early.is_active() {
-            node.lane.take_back(early);
+            node.lane.store_early(early);
         }
         Some(node)
     }
@@ -68,7 +74,7 @@ impl<T> Links<T> {
     /// Returns a link's early state, if active, knowing the serialisation time of `len` bytes.
     #[inline(always)]
     pub fn early(&mut self, id: LinkId, len: u32) -> Option<&mut EarlyLink> {
-        let early = self.early.get_mut(id.0 as usize)?;
+        let early = early_of(&mut self.early, id)?;
         if !early.is_active() {
             return None;
         }
@@ -82,7 +88,8 @@ impl<T> Links<T> {
     /// Returns the early state of a link, active or not.
     #[inline]
     pub fn peek_early(&self, id: LinkId) -> Option<&EarlyLink> {
-        self.early.get(id.0 as usize)
+        let index = id.0 as usize;
+        Some(&self.early.get(index / BLOCK)?.as_ref()?[index % BLOCK])
     }
 
     /// Returns the sequence of the frames that a link passes on.
@@ -92,13 +99,20 @@ impl<T> Links<T> {
         Some(&mut node.passed_on)
     }
 
-    /// Lets a link decide early from now on, if it can.
+    /// Moves a link's state to the fast path, if idle and supported.
     #[inline]
-    pub fn lend(&mut self, id: LinkId) {
+    pub fn load_early(&mut self, id: LinkId) {
         if let Some(Some(node)) = self.nodes.get_mut(id.0 as usize)
             && !node.detached
+            && let Some(early) = early_of(&mut self.early, id)
         {
-            node.lane.lend(&mut self.early[id.0 as usize]);
+            node.lane.load_early(early);
         }
     }
+}
+
+#[inline(always)]
+fn early_of(blocks: &mut [Option<Box<[EarlyLink; BLOCK]>>], id: LinkId) -> Option<&mut EarlyLink> {
+    let index = id.0 as usize;
+    Some(&mut blocks.get_mut(index / BLOCK)?.as_mut()?[index % BLOCK])
 }

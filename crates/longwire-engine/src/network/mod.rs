@@ -71,8 +71,8 @@ pub trait FrameHost<T>: FrameAccess<T> {
         is_duplicate: bool,
     );
 
-    /// Called when a link decides a frame on arrival, delivers it unchanged, and ends its path. Equals
-    /// [`FrameHost::on_arrival`], [`FrameHost::delivered`] and [`FrameHost::on_exit`].
+    /// Called when a link decides a frame on arrival, delivers it unchanged, and ends its path. Equivalent
+    /// to [`FrameHost::on_arrival`], [`FrameHost::delivered`] and [`FrameHost::on_exit`].
     #[inline]
     fn passed_through(&mut self, link: LinkId, item: T, len: u32, delivery: &Delivery) {
         self.on_arrival(link, len);
@@ -228,10 +228,11 @@ impl<T> Network<T> {
         host: &mut impl FrameHost<T>,
     ) -> Result<(), T> {
         let FrameMeta { arrival, len } = frame;
-        let Some(only) = self.transit.only_link(path) else {
+        let Some(Some(there)) = self.transit.paths.get(path.0 as usize) else {
             return Err(item);
         };
-        // A frame that is decided at once on its only link is never on its path.
+        let only = there.only_link();
+        // A frame decided on arrival at its only link does not count as on the path.
         if let Some(id) = only {
             self.reach(arrival, host);
             match &self.decide_early(id, frame, host) {
@@ -283,8 +284,9 @@ impl<T> Network<T> {
         for there in links.iter().filter_map(early) {
             fetch_value(there, &fetch);
         }
-        links.retain(|link| early(link).is_some_and(|early| !early.is_active()));
-        for there in links.iter().filter_map(|link| self.links.get(*link)) {
+        let uses_node = |link: &&LinkId| early(link).is_none_or(|early| !early.is_active());
+        let nodes = links.iter().filter(uses_node);
+        for there in nodes.filter_map(|link| self.links.get(*link)) {
             fetch_value(there, &fetch);
         }
     }
@@ -394,7 +396,7 @@ impl<T> Network<T> {
         } else {
             let changeable_from = lane.link().changeable_from();
             self.changeable_from = self.changeable_from.max(changeable_from);
-            self.links.lend(id);
+            self.links.load_early(id);
         }
     }
 

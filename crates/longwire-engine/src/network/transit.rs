@@ -123,12 +123,6 @@ impl<T> Transit<T> {
         true
     }
 
-    /// Returns a path's link if it has only one, else `None`; `None` if there is no such path.
-    #[inline(always)]
-    pub fn only_link(&self, path: PathId) -> Option<Option<LinkId>> {
-        Some(self.paths.get(path.0 as usize)?.as_ref()?.only_link())
-    }
-
     /// Forwards a frame that leaves link `from` at a release, to the next link or the end of its path.
     #[inline]
     pub fn forward(

@@ -90,7 +90,7 @@ impl Server {
         let frame_context = departing.context(at, frames.bytes(departing.number));
         departing.departure = transmitter.resume(&frame_context, unsent);
         departing.delay = transmitter.delay();
-        self.sent.postpone_last(departing.departure);
+        self.sent.set_last_departure(departing.departure);
         self.asks_at = departing.departure;
     }
 

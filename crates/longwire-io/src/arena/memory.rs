@@ -308,11 +308,11 @@ pub(crate) fn fence_streamed() {
     }
 }
 
-/// Calls `each` with the offset of every cache line within `len` bytes. Half as many instructions as
-/// `step_by`.
+/// Calls `each` with the offset of every cache line within `len` bytes.
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 fn for_lines(len: usize, mut each: impl FnMut(usize)) {
+    // `step_by` compiles to twice the instructions.
     let mut at = 0;
     while at < len {
         each(at);

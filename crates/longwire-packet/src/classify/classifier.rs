@@ -126,7 +126,7 @@ pub struct Classifier<T> {
     /// Number of rules with conditions on the Ethernet header, a tag or the ingress port.
     below_ip: usize,
     pub(super) filters: usize,
-    /// Mask of the IPv4 addresses if the rules use nothing else.
+    /// Address mask, if all rules match only IPv4 addresses with this mask.
     addresses_mask: Option<u64>,
 }
 
@@ -522,7 +522,7 @@ impl<T: Copy> Classifier<T> {
         add(&mut self.filters, matcher.filter.is_some());
     }
 
-    /// Updates the mask of the only fields that lookups extract, if there is one.
+    /// Updates `addresses_mask`.
     fn note_used_fields(&mut self) {
         let only = match self.visits[..] {
             [(_, number)] if self.filters == 0 => Some(number),

@@ -67,7 +67,7 @@ pub struct FrameKey(pub(super) UsedFields);
 #[derive(Clone, Copy, Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "a frame with few rules writes only the small variant"
+    reason = "lookups of addresses write only the small variant"
 )]
 pub(super) enum UsedFields {
     /// Word 0 of an IPv4 frame, for a classifier that uses nothing else.

@@ -114,8 +114,7 @@ impl Shape {
         }
     }
 
-    /// Returns the mask of word 0 if the shape's rules ask only for IPv4 and use only that word, so that
-    /// every IPv4 frame is compared.
+    /// Returns the mask of word 0 if the shape has no other conditions than IPv4.
     pub fn addresses_mask(&self) -> Option<u64> {
         let implied = presence::ETHER | presence::TYPE | presence::IP | presence::V4;
         let only_v4 = self.asked & presence::V4 != 0 && self.asked & !implied == 0;

@@ -29,7 +29,7 @@ pub struct Core {
     pub(super) shards: Shards,
     /// Reused buffer for frames taken off the lines.
     incoming: Vec<IncomingFrame>,
-    /// Fields of `incoming`, if their links are not in the cache.
+    /// Keys of `incoming`; empty if the network fits in cache.
     keys: Vec<FrameKey>,
     pub(super) orders: Orders,
     /// Lines whose frames bypass the switch and the classifier.
@@ -362,8 +362,7 @@ impl Core {
         self.classifier.classify_by(key, bytes, len).target
     }
 
-    /// Classifies frames by `keys`, whose rows are on their way to the cache, and prefetches the links
-    /// of the whole burst.
+    /// Classifies a burst by its prefetched `keys`, and prefetches its links.
     fn classify(&mut self, incoming: &mut [IncomingFrame]) {
         let mut paths = [PathId(0); BURST];
         let mut found = 0;
@@ -404,7 +403,6 @@ impl Core {
             mut frame,
             exit,
             target,
-            ..
         } = coming;
         self.entered = meta.arrival;
         let state = &mut self.shards.first.state;

@@ -322,7 +322,7 @@ impl Account {
         }
     }
 
-    /// Shows a frame pushed to the port to those that read its bytes.
+    /// Passes a pushed frame to the address table, the recorder and the log.
     #[inline(never)]
     fn note_bytes(&mut self, frame: &Descriptor, bytes: &[u8], due_by: Nanos) {
         // The port holds an early frame until its release.

@@ -149,7 +149,7 @@ impl Admission {
         }
     }
 
-    /// Admits an arriving buffer that no link decides on arrival.
+    /// Like [`Admission::admit`], for a stage without a link.
     #[inline]
     pub fn admit_undecided(&mut self, frame: RxFrame<'_>) {
         self.note_arrival(&frame);

@@ -46,9 +46,9 @@ impl DerefMut for NanosHistogram {
 #[derive(Debug, Default)]
 pub(super) struct LatenessRecorder {
     own: NanosHistogram,
-    /// Counts of short values by step, not yet in `own`: most frames are hardly late, and finding a
-    /// histogram's bucket takes longer than sending a short frame.
-    short: ShortValues,
+    /// Counts of short values by step, not yet in `own`: most values are short, and a histogram update
+    /// costs more than a short frame. Allocated on first use.
+    short: Option<ShortValues>,
     flushed: Nanos,
 }
 
@@ -97,7 +97,8 @@ impl LatenessRecorder {
     /// Records a value in whole steps.
     #[inline]
     pub fn record_steps(&mut self, steps: u64, times: u32) {
-        let short = self.short.0.get_mut(steps as usize);
+        let short = self.short.get_or_insert_default();
+        let short = short.0.get_mut(steps as usize);
         match short.and_then(|count| Some((count.checked_add(times)?, count))) {
             Some((sum, count)) => *count = sum,
             None => self.record(Nanos::from_nanos(steps * LATENESS_STEP), times.into()),
@@ -116,7 +117,9 @@ impl LatenessRecorder {
             Err(TryLockError::WouldBlock) if !force => return false,
             Err(TryLockError::WouldBlock) => locked(shared),
         };
-        self.short.drain_to(&mut self.own);
+        if let Some(short) = &mut self.short {
+            short.drain_to(&mut self.own);
+        }
         // The bounds are equal, so adding cannot fail.
         let _ = total.add(&*self.own);
         self.own.reset();

@@ -20,21 +20,36 @@ pub struct Serializer {
 }
 
 /// The time at which a serialiser becomes idle.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Backlog {
     pub free_at: Nanos,
     remainder: u64,
 }
 
 /// Serialisation time of one frame: `nanos + remainder / rate`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameTime {
     pub nanos: u64,
     remainder: u64,
     pub len: u32,
 }
 
+impl FrameTime {
+    /// The time of an empty frame.
+    pub const NONE: FrameTime = FrameTime {
+        nanos: 0,
+        remainder: 0,
+        len: 0,
+    };
+}
+
 impl Backlog {
+    /// No work.
+    pub const IDLE: Backlog = Backlog {
+        free_at: Nanos::ZERO,
+        remainder: 0,
+    };
+
     /// Adds a frame and returns its departure.
     #[inline(always)]
     pub fn add(&mut self, arrival: Nanos, frame: &FrameTime, rate: BitRate) -> Nanos {
@@ -62,8 +77,8 @@ impl Serializer {
         let mut serializer = Serializer {
             rate,
             framing,
-            backlog: Backlog::default(),
-            last: FrameTime::default(),
+            backlog: Backlog::IDLE,
+            last: FrameTime::NONE,
         };
         if let Some(rate) = rate {
             serializer.last = serializer.time(0, rate);
