@@ -355,6 +355,8 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         "rate=30mbit delay=2ms queue=6p",
         "rate=35mbit delay=1ms queue=4kb framing=ethernet",
         "rate=1gbit delay=1ms",
+        "rate=30mbit queue=1p",
+        "rate=30mbit queue=900b",
     ];
     let links = specs.iter().zip(0..);
     let links = links.map(|(text, id)| Link::new_changeable(config(text), SEED, LinkId(id)));
@@ -367,6 +369,8 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         vec![5],
         vec![6],
         vec![7, 6, 5],
+        vec![8],
+        vec![9],
     ];
     let mut network = network(links, &paths);
     let mut notes = Notes {
@@ -382,7 +386,7 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         // A change precedes frames at the same instant.
         let first = std::mem::replace(&mut before, at) < at;
         if first && frame.number.is_multiple_of(17) {
-            let id = LinkId(frame.number as u32 % 8);
+            let id = LinkId(frame.number as u32 % 10);
             let change = change_number(frame.number / 17);
             assert!(network.changeable_from() <= at);
             assert!(network.change(id, at, change, &mut notes).is_some());
@@ -393,15 +397,19 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
                 .find(|(later, _, frame)| rounded(*later) > at && frame.number.is_multiple_of(17));
             network.stays_until(change.map_or(Nanos::MAX, |(at, ..)| rounded(*at)));
         }
+        if ahead {
+            // A recorder may start and stop during a run.
+            notes.watches_offers = frame.number / 50 % 4 == 3;
+        }
         let meta = FrameMeta::new(at, frame.bytes.len() as u32);
-        let id = LinkId(frame.number as u32 % 8);
+        let id = LinkId(frame.number as u32 % 10);
         notes.queues.extend(network.occupancy(id, at));
         let path = PathId(*path as u32);
         assert_eq!(network.offer(path, meta, frame.clone(), &mut notes), Ok(()));
     }
     let end = Nanos::from_secs(1_000);
     network.advance(end, &mut notes);
-    for id in (0..8).map(LinkId) {
+    for id in (0..10).map(LinkId) {
         let on = LinkChange {
             state: Some(LinkState::On),
             ..LinkChange::default()
@@ -410,7 +418,7 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
     }
     network.advance(Nanos::MAX, &mut notes);
     assert_eq!(network.frames(), 0);
-    let last = (0..8).filter_map(|id| network.occupancy(LinkId(id), Nanos::from_secs(2_000)));
+    let last = (0..10).filter_map(|id| network.occupancy(LinkId(id), Nanos::from_secs(2_000)));
     notes.queues.extend(last);
     notes
 }
@@ -446,7 +454,7 @@ fn change_number(number: u64) -> LinkChange {
 #[test]
 fn frames_decided_ahead_are_decided_as_at_their_events() {
     for seed in 0..20 {
-        let sent = sent(8, 3_000, seed);
+        let sent = sent(10, 3_000, seed);
         let (at_once, queued) = (
             through_changeable(&sent, false, true),
             through_changeable(&sent, true, false),

@@ -502,10 +502,7 @@ impl Admission {
             lane.close();
             return self.admit(frame);
         }
-        self.latest = frame.arrival;
-        if let Some(addresses) = &self.addresses {
-            addresses.arrived(frame.bytes, frame.arrival);
-        }
+        self.note_arrival(&frame);
         if frame.offload.segments.is_some() {
             return self.admit_train_by(&frame, lane);
         }
