@@ -407,20 +407,25 @@ fn through_changeable(sent: &Sent, watches_offers: bool, ahead: bool) -> Notes {
         let path = PathId(*path as u32);
         assert_eq!(network.offer(path, meta, frame.clone(), &mut notes), Ok(()));
     }
+    end_changeable(&mut network, &mut notes);
+    notes
+}
+
+/// Turns all links on, waits until they are empty, and notes the peaks of their queues.
+fn end_changeable(network: &mut Network<Frame>, notes: &mut Notes) {
     let end = Nanos::from_secs(1_000);
-    network.advance(end, &mut notes);
+    network.advance(end, notes);
     for id in (0..10).map(LinkId) {
         let on = LinkChange {
             state: Some(LinkState::On),
             ..LinkChange::default()
         };
-        assert!(network.change(id, end, on, &mut notes).is_some());
+        assert!(network.change(id, end, on, notes).is_some());
     }
-    network.advance(Nanos::MAX, &mut notes);
+    network.advance(Nanos::MAX, notes);
     assert_eq!(network.frames(), 0);
     let last = (0..10).filter_map(|id| network.occupancy(LinkId(id), Nanos::from_secs(2_000)));
     notes.queues.extend(last);
-    notes
 }
 
 /// Returns a change that any link accepts.
