@@ -306,9 +306,9 @@ impl DelayLineReader {
             // SAFETY: the loop visits only published records, and `at` is at one of them or at the
             // jump before it.
             let mut head: Head = unsafe { self.shared.memory.load(at) };
-            while let Some(segment) = head.jump_target() {
+            if let Some(segment) = head.jump_target() {
                 at = segment as usize * SEGMENT;
-                // SAFETY: see `follow`.
+                // SAFETY: see `follow`: a published record follows the jump.
                 head = unsafe { self.shared.memory.load(at) };
             }
             if head.release() > time {
@@ -346,27 +346,20 @@ impl DelayLineReader {
         self.read += 1;
     }
 
-    /// Continues in segment `next` and returns the head of its first record. A segment without a
-    /// record starts with another jump. Returns passed segments to the writer unless frames in
-    /// them are held.
+    /// Continues in segment `next` and returns the head of its first record. Returns the passed
+    /// segment to the writer unless frames in it are held.
     #[cold]
-    fn follow(&mut self, mut next: u32) -> Head {
-        loop {
-            let passed = self.at / SEGMENT;
-            if self.held[passed] == 0 {
-                self.returns.put(&self.shared.returns, passed as u32);
-            } else {
-                self.held[passed] |= PASSED;
-            }
-            self.at = next as usize * SEGMENT;
-            // SAFETY: the writer publishes a jump only with a later record. A record beyond `read`
-            // is published, so it or another jump is here.
-            let head: Head = unsafe { self.shared.memory.load(self.at) };
-            match head.jump_target() {
-                None => return head,
-                Some(segment) => next = segment,
-            }
+    fn follow(&mut self, next: u32) -> Head {
+        let passed = self.at / SEGMENT;
+        if self.held[passed] == 0 {
+            self.returns.put(&self.shared.returns, passed as u32);
+        } else {
+            self.held[passed] |= PASSED;
         }
+        self.at = next as usize * SEGMENT;
+        // SAFETY: the writer jumps only to write a record, and publishes the jump with it. A record
+        // beyond `read` is published, so it is this one.
+        unsafe { self.shared.memory.load(self.at) }
     }
 
     /// Returns the front record's tail.

@@ -263,15 +263,17 @@ impl DelayLineReader {
     /// Only the front returns a jump's segment to the writer.
     #[inline(always)]
     fn head_at(&self, place: RecordPlace) -> (RecordPlace, Head) {
-        let mut at = place.at;
         // SAFETY: `place` is at a published record or at the jump before it.
-        let mut head: Head = unsafe { self.shared.memory.load(at) };
-        while let Some(segment) = head.jump_target() {
-            at = segment as usize * SEGMENT;
-            // SAFETY: see `follow`.
-            head = unsafe { self.shared.memory.load(at) };
+        let head: Head = unsafe { self.shared.memory.load(place.at) };
+        match head.jump_target() {
+            None => (place, head),
+            Some(segment) => {
+                let at = segment as usize * SEGMENT;
+                // SAFETY: see `follow`: a published record follows the jump.
+                let head = unsafe { self.shared.memory.load(at) };
+                (RecordPlace { at, ..place }, head)
+            }
         }
-        (RecordPlace { at, ..place }, head)
     }
 
     /// Returns the tail of a record that has one.
