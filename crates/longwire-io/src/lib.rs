@@ -32,6 +32,6 @@ pub use collapse::collapse_heap;
 pub use event::{Bell, Event};
 pub use pidfd::Pidfd;
 pub use port::{
-    FrameSink, Offload, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame,
-    RxPort, SendStamp, StampedBy, TxFrame, TxPort,
+    Offload, PortError, PortLosses, PushResult, ReceiveResult, Received, RxFrame, RxPort,
+    SendStamp, StampedBy, TxFrame, TxPort,
 };

@@ -196,12 +196,6 @@ impl Memory {
         unsafe { slice::from_raw_parts(self.base.add(at).as_ptr(), len) }
     }
 
-    /// Returns whether `bytes` are stored at `at`.
-    #[inline]
-    pub(crate) fn is_at(&self, at: usize, bytes: &[u8]) -> bool {
-        self.base.as_ptr().wrapping_add(at).cast_const() == bytes.as_ptr()
-    }
-
     /// Borrows the `len` bytes at `at` for writing.
     ///
     /// # Safety

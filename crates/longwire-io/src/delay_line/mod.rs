@@ -27,7 +27,7 @@ pub use crate::arena::{ArenaError, HugePages};
 use reader::LINE_BITS;
 pub use reader::{DelayLineReader, HeldFrame};
 pub use record::Descriptor;
-pub use writer::{DelayLineWriter, Room};
+pub use writer::DelayLineWriter;
 
 /// Configuration of a delay line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! The writer's side.
 
-use std::ops::{Deref, DerefMut};
-
 use super::record::{ALIGN, Head, LEN_MAX, Tail};
 use super::{Note, PushError, SharedState};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
@@ -46,47 +44,6 @@ pub struct DelayLineWriter {
     cold: bool,
     /// Whether bytes were streamed since the last publication.
     streamed: bool,
-    /// The last [`Room`] that may still exist.
-    room: RoomPlace,
-    /// Shared with the room.
-    room_token: Arc<()>,
-}
-
-/// Position of a [`Room`] relative to the next record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RoomPlace {
-    Nowhere,
-    /// In the next record's place.
-    Next,
-    /// In an unpublished record, or in an earlier segment.
-    Behind,
-}
-
-/// Memory of a delay line in which a port may receive the next frame, if the frame has offloads.
-/// While it exists, the writer neither reuses nor publishes the memory.
-#[derive(Debug)]
-pub struct Room {
-    shared: Arc<SharedState>,
-    at: usize,
-    len: usize,
-    _token: Arc<()>,
-}
-
-impl Deref for Room {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping is initialized. While the room exists, only the room changes these
-        // bytes, except those before the frame, which the record's descriptor replaces.
-        unsafe { self.shared.memory.slice(self.at, self.len) }
-    }
-}
-
-impl DerefMut for Room {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; the room is borrowed exclusively, and no other room exists.
-        unsafe { self.shared.memory.slice_mut(self.at, self.len) }
-    }
 }
 
 impl DelayLineWriter {
@@ -105,8 +62,6 @@ impl DelayLineWriter {
             free,
             cold: false,
             streamed: false,
-            room: RoomPlace::Nowhere,
-            room_token: Arc::new(()),
         }
     }
 
@@ -122,12 +77,6 @@ impl DelayLineWriter {
             return Err(PushError::TooLong);
         }
         let head = Head::new(frame.len() as u32, &note, false);
-        if self.room == RoomPlace::Next && self.leaves_room(head, frame)? {
-            self.write_descriptor(self.at, head, &note, 0);
-            self.at += head.record_size();
-            self.pushed += 1;
-            return Ok(());
-        }
         let record = self.reserve(head.record_size())?;
         self.write_descriptor(record, head, &note, 0);
         let at = record + head.bytes_at();
@@ -154,64 +103,16 @@ impl DelayLineWriter {
             return Err(PushError::TooLong);
         }
         let head = Head::new(len, &note, true);
-        if self.room == RoomPlace::Next {
-            self.leaves_room(head, &[])?;
-        }
         let record = self.reserve(head.record_size())?;
         self.write_descriptor(record, head, &note, lent);
         Ok(())
     }
 
-    /// Returns memory for a frame with offloads and the `before` bytes that precede it, `len` bytes
-    /// in all. If it is the next frame pushed, it is not copied; another frame takes its place once
-    /// the room is dropped. `None` if the frame does not fit, or another room exists.
-    ///
-    /// # Panics
-    /// If more than 16 bytes precede the frame.
-    pub fn room(&mut self, before: usize, len: usize) -> Option<Room> {
-        const DESCRIPTOR: usize = size_of::<Head>() + size_of::<Tail>();
-        assert!(before <= size_of::<Tail>());
-        if !self.is_without_room() {
-            return None;
-        }
-        self.make_room(len).ok()?;
-        self.room = RoomPlace::Next;
-        Some(Room {
-            shared: Arc::clone(&self.shared),
-            at: self.at + DESCRIPTOR - before,
-            len,
-            _token: Arc::clone(&self.room_token),
-        })
-    }
-
-    fn is_without_room(&mut self) -> bool {
-        self.room == RoomPlace::Nowhere || Arc::get_mut(&mut self.room_token).is_some()
-    }
-
-    /// Returns whether the frame to push next is in its place, in the room. Otherwise, if the room
-    /// exists, it may hold the bytes that the frame is cut from; the writer then continues in a
-    /// free segment.
-    #[inline(never)]
-    fn leaves_room(&mut self, head: Head, frame: &[u8]) -> Result<bool, PushError> {
-        let at = self.at + head.bytes_at();
-        let in_place =
-            self.shared.memory.is_at(at, frame) && self.at + head.record_size() <= self.limit;
-        if in_place {
-            self.room = RoomPlace::Behind;
-        } else if self.is_without_room() {
-            self.room = RoomPlace::Nowhere;
-        } else {
-            self.next_segment()?;
-        }
-        Ok(in_place)
-    }
-
-    /// Publishes all pushed frames, unless a [`Room`] exists. Call once per burst: each call with
-    /// new frames costs the reader a cache miss.
+    /// Publishes all pushed frames. Call once per burst: each call with new frames costs the reader
+    /// a cache miss.
     #[inline]
     pub fn publish(&mut self) {
-        if self.published != self.pushed && self.is_without_room() {
-            self.room = RoomPlace::Nowhere;
+        if self.published != self.pushed {
             self.published = self.pushed;
             if self.streamed {
                 self.streamed = false;
@@ -275,9 +176,6 @@ impl DelayLineWriter {
         unsafe { self.shared.memory.store(self.at, Head::jump(next)) };
         self.at = next as usize * SEGMENT;
         self.limit = self.at + ROOM;
-        if self.room == RoomPlace::Next {
-            self.room = RoomPlace::Behind;
-        }
         self.cold = self.memory_in_use() > COLD_ABOVE;
         Ok(())
     }

@@ -15,8 +15,8 @@ use super::pcap::{PcapRx, PcapTx};
 use super::tap::{TapRx, TapTx};
 use super::xdp::{XdpRx, XdpTx};
 use super::{
-    FrameSink, PortError, PortLosses, PushResult, Received, RegionId, RxFrame, RxPort, SendStamp,
-    StampedBy, TxFrame, TxPort, mem,
+    PortError, PortLosses, PushResult, Received, RegionId, RxFrame, RxPort, SendStamp, StampedBy,
+    TxFrame, TxPort, mem,
 };
 
 /// The receiving half of any port.
@@ -98,10 +98,6 @@ macro_rules! each_tx {
 impl RxPort for AnyRx {
     fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         each_rx!(self, port => port.receive(now, max, take))
-    }
-
-    fn receive_into(&mut self, now: Nanos, max: usize, sink: &mut impl FrameSink) -> Received {
-        each_rx!(self, port => port.receive_into(now, max, sink))
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

@@ -1,6 +1,5 @@
 //! Ports: sources and sinks of frames.
 
-use std::ops::DerefMut;
 use std::os::fd::BorrowedFd;
 
 use longwire_engine::Nanos;
@@ -116,34 +115,6 @@ impl<'a> TxFrame<'a> {
     }
 }
 
-/// A consumer of received frames.
-pub trait FrameSink {
-    /// Memory for a frame.
-    type Room: DerefMut<Target = [u8]>;
-
-    /// Takes a frame.
-    fn take(&mut self, frame: RxFrame<'_>);
-
-    /// Returns memory for the next frame, of `len` bytes with its virtio-net header, if it has
-    /// offloads. A frame received there need not be copied. `None` if the port must use its own
-    /// memory.
-    fn room(&mut self, _len: usize) -> Option<Self::Room> {
-        None
-    }
-}
-
-/// A sink without room for frames.
-pub(crate) struct Borrowing<F>(pub F);
-
-impl<F: FnMut(RxFrame<'_>)> FrameSink for Borrowing<F> {
-    type Room = Vec<u8>;
-
-    #[inline]
-    fn take(&mut self, frame: RxFrame<'_>) {
-        (self.0)(frame);
-    }
-}
-
 /// The frames delivered by one call of [`RxPort::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveResult {
@@ -217,15 +188,6 @@ pub trait RxPort {
     /// [`PortError::Gone`] once the port's device is down or removed; [`PortError::Malformed`] for
     /// a capture that cannot be read further; [`PortError::Failed`] for other system errors.
     fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received;
-
-    /// Like [`RxPort::receive`], for a sink that may have room for frames.
-    ///
-    /// # Errors
-    /// The errors of [`RxPort::receive`].
-    #[inline]
-    fn receive_into(&mut self, now: Nanos, max: usize, sink: &mut impl FrameSink) -> Received {
-        self.receive(now, max, &mut |frame| sink.take(frame))
-    }
 
     /// Returns a descriptor that becomes readable when frames are waiting. `None` for ports that
     /// always have frames and for ports without an event, which an idle thread polls every

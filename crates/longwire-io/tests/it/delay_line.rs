@@ -15,12 +15,6 @@ use proptest::prelude::*;
 
 const SEGMENT: u64 = 128 << 10;
 
-/// Length of frames that fill a segment, without room for another.
-const REFILL: usize = 100_000;
-
-/// Bytes received before a frame.
-const BEFORE: usize = 10;
-
 pub fn line(segments: u64) -> (DelayLineWriter, DelayLineReader) {
     delay_line(&DelayLineConfig {
         budget: Bytes(segments * SEGMENT),
@@ -201,7 +195,6 @@ impl Pair {
         };
         let pushed = match lent {
             Some(place) => self.writer.push_lent(place, len as u32, note),
-            None if len < REFILL => self.receive(&bytes, note),
             None => self.writer.push(&bytes, note),
         };
         let fields = Fields {
@@ -226,35 +219,6 @@ impl Pair {
                 assert!(lent.is_none() && len > self.writer.frame_max());
             }
         }
-    }
-
-    /// Pushes a frame, some of which are received in the writer's room. In other cases, the room
-    /// holds another frame, which is dropped or pushed in pieces.
-    fn receive(&mut self, bytes: &[u8], note: Note) -> Result<(), PushError> {
-        let fate = self.number % 5;
-        let room = if fate < 4 {
-            self.writer.room(BEFORE, BEFORE + bytes.len())
-        } else {
-            None
-        };
-        let Some(mut room) = room else {
-            return self.writer.push(bytes, note);
-        };
-        if fate < 2 {
-            room[BEFORE..].copy_from_slice(bytes);
-            return self.writer.push(&room[BEFORE..], note);
-        }
-        let other = content(!self.number, room.len());
-        room.copy_from_slice(&other);
-        if fate == 2 {
-            drop(room);
-            return self.writer.push(bytes, note);
-        }
-        let pushed = self.writer.push(bytes, note);
-        self.writer.publish();
-        assert_eq!(self.reader.published(), self.published.len() as u64);
-        assert!(*room == *other, "a piece overwrote its frame");
-        pushed
     }
 
     /// Checks the front frame, and returns whether there is one.
@@ -339,7 +303,7 @@ proptest! {
         // All segments are free again, so the line can be refilled, except for the used part of the
         // current segment.
         for _ in 0..segments {
-            pair.push(REFILL, Offload::NONE, None);
+            pair.push(100_000, Offload::NONE, None);
         }
         prop_assert!(pair.pushed.len() as u64 >= segments - 1);
         pair.drain();
@@ -435,43 +399,6 @@ fn releases_further_on_are_seen_without_taking_anything() {
         }
         reader.advance();
     }
-}
-
-#[test]
-fn a_frame_received_in_its_place_is_not_copied() {
-    let (mut writer, mut reader) = line(2);
-    let frame = content(1, 60_000);
-    let checksum = Some(Checksum {
-        start: 34,
-        offset: 16,
-    });
-    let offload = Offload {
-        checksum,
-        ..Offload::NONE
-    };
-    let note = Note {
-        offload,
-        ..note(Nanos::ZERO, frame.len())
-    };
-    let receive = |writer: &mut DelayLineWriter| {
-        let mut room = writer.room(BEFORE, BEFORE + frame.len()).expect("room");
-        room[BEFORE..].copy_from_slice(&frame);
-        room
-    };
-    // The place of a dropped frame is used again.
-    let dropped = receive(&mut writer).as_ptr();
-    let room = receive(&mut writer);
-    assert_eq!(dropped, room.as_ptr());
-    assert!(writer.room(BEFORE, 100).is_none(), "two rooms");
-    let place = room[BEFORE..].as_ptr();
-    writer.push(&room[BEFORE..], note).expect("it fits");
-    writer.publish();
-    assert_eq!(reader.published(), 0, "the port may still change the frame");
-    drop(room);
-    writer.publish();
-    assert_eq!(reader.published(), 1);
-    assert_eq!(reader.front_bytes().as_ptr(), place);
-    assert!(reader.front_bytes() == frame);
 }
 
 /// Frames of many sizes cross threads with a budget far too small for all of them, while some are

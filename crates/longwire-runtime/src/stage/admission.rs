@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use longwire_engine::models::mtu::Mtu;
 use longwire_engine::{Delivery, Fragments, FrameAccess, FrameMeta, Nanos, Verdict};
-use longwire_io::delay_line::{DelayLineWriter, Note, PushError, Room};
+use longwire_io::delay_line::{DelayLineWriter, Note, PushError};
 use longwire_io::port::offload::{SuperPacket, TrainPart};
-use longwire_io::port::vnet;
 use longwire_io::{Offload, RxFrame};
 
 use super::addresses::PortAddresses;
@@ -37,8 +36,6 @@ pub(crate) struct Admission {
     /// Buffer for a modified frame.
     scratch: Vec<u8>,
     fragments: Fragments,
-    /// Whether the last super-packet stayed whole, so that the next may be received in its place.
-    stays_whole: bool,
     /// Arrival of the last frame.
     pub latest: Nanos,
     bursts: u32,
@@ -119,21 +116,12 @@ impl Admission {
             trains: TrainNumbers::new(),
             scratch: Vec::new(),
             fragments: Fragments::default(),
-            stays_whole: true,
             latest: Nanos::ZERO,
             bursts: 0,
             addresses: None,
             unmade: 0,
             shared: parts.shared,
         }
-    }
-
-    /// Returns memory on the line for a super-packet of `len` bytes with its virtio-net header, if
-    /// it will probably stay whole.
-    pub fn room(&mut self, len: usize) -> Option<Room> {
-        let stays = self.stays_whole && !self.cut_all && self.form == CutForm::Trains;
-        let line = &mut self.entry.line;
-        stays.then(|| line.room(vnet::LEN, len)).flatten()
     }
 
     /// Admits an arriving buffer.
@@ -286,9 +274,7 @@ impl Admission {
                 self.unmade += self.entry.keep_run(&mut cutter, run, self.form);
             }
         }
-        let last = cutter.last_run();
-        self.stays_whole = last.is_none_or(|run| cutter.is_whole(run));
-        if let Some(run) = last {
+        if let Some(run) = cutter.last_run() {
             self.unmade += self.entry.keep_run(&mut cutter, run, self.form);
         }
         self.piece = piece;

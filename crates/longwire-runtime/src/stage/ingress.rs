@@ -2,8 +2,7 @@
 //! on the delay line.
 
 use longwire_engine::Nanos;
-use longwire_io::delay_line::Room;
-use longwire_io::{FrameSink, PortError, ReceiveResult, RxFrame, RxPort, TxPort};
+use longwire_io::{PortError, ReceiveResult, RxFrame, RxPort, TxPort};
 
 use super::admission::{Admission, AdmissionParts};
 use super::{BURST, Step};
@@ -30,25 +29,6 @@ pub struct Ingress<R> {
     pub(crate) on_port_loss: OnPortLoss,
     /// How long a frame may wait at the port without being released late.
     pub(crate) slack: Nanos,
-}
-
-/// Passes received frames to the admission.
-struct AdmissionSink<'a, F> {
-    admission: &'a mut Admission,
-    admit: F,
-}
-
-impl<F: FnMut(&mut Admission, RxFrame<'_>)> FrameSink for AdmissionSink<'_, F> {
-    type Room = Room;
-
-    #[inline]
-    fn take(&mut self, frame: RxFrame<'_>) {
-        (self.admit)(self.admission, frame);
-    }
-
-    fn room(&mut self, len: usize) -> Option<Room> {
-        self.admission.room(len)
-    }
 }
 
 /// Polling interval for the kernel's losses. Reading them takes a system call.
@@ -111,7 +91,7 @@ impl<R: RxPort> Ingress<R> {
     #[inline]
     fn step_with(
         &mut self,
-        admit: impl FnMut(&mut Admission, RxFrame<'_>),
+        mut admit: impl FnMut(&mut Admission, RxFrame<'_>),
     ) -> Result<Step, PortError> {
         if self.ended {
             return Ok(Step {
@@ -121,8 +101,9 @@ impl<R: RxPort> Ingress<R> {
         }
         let now = self.clock.now();
         let admission = &mut self.admission;
-        let mut sink = AdmissionSink { admission, admit };
-        let received = self.port.receive_into(now, BURST, &mut sink);
+        let received = self
+            .port
+            .receive(now, BURST, &mut |frame| admit(admission, frame));
         let received = match received {
             Err(error) if self.on_port_loss.outlives(&error) => {
                 self.admission.shared.loss.set(now, &error);

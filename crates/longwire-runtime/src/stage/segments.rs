@@ -179,7 +179,8 @@ impl<'a> Cutter<'a> {
     /// segments.
     #[must_use]
     pub fn cut(&mut self, run: Run, form: CutForm, mut keep: impl FnMut(&CutFrames<'_>)) -> u64 {
-        if self.is_whole(run) && (form == CutForm::Trains || self.offload.segments.is_none()) {
+        let whole = run.first == 0 && run.end == self.wire_frames;
+        if whole && (form == CutForm::Trains || self.offload.segments.is_none()) {
             self.keep_whole(form, keep);
             return 0;
         }
@@ -213,11 +214,6 @@ impl<'a> Cutter<'a> {
             first = end;
         }
         unmade
-    }
-
-    /// Returns whether a run is the whole buffer.
-    pub fn is_whole(&self, run: Run) -> bool {
-        run.first == 0 && run.end == self.wire_frames
     }
 
     /// Returns the position of wire frame `first`, for joining.

@@ -12,9 +12,7 @@ use super::super::closing::SlowSocket;
 use super::super::offload::{Splitter, strip_jumbo};
 use super::super::settings::Settings;
 use super::super::socket::{AliveChecks, failure, get_option, pending_error};
-use super::super::{
-    Borrowing, FrameSink, PortError, PortLosses, ReceiveResult, Received, RxFrame, RxPort, vnet,
-};
+use super::super::{PortError, PortLosses, ReceiveResult, Received, RxFrame, RxPort, vnet};
 use super::ring::{ReceiveRing, SlotHeader};
 use super::stamp::StampScale;
 use super::{OVERSIZED_MAX, SUPER_MAX};
@@ -40,11 +38,9 @@ pub struct PacketRx {
     socket: SlowSocket,
     port: String,
     scale: StampScale,
-    /// Buffer for frames that exceed a slot, if the sink has no room: a virtio-net header and a
-    /// frame. Most of it is never touched and takes no memory.
+    /// Buffer for frames that exceed a slot: a virtio-net header and a frame. Most of it is never
+    /// touched and takes no memory.
     long: Box<[u8]>,
-    /// Whether the last frame that exceeded a slot was delivered in pieces.
-    splits: bool,
     /// A super-packet in `long` that is being delivered in pieces. Boxed because it is large.
     pieces: Box<Option<Pieces>>,
     /// Buffer for the current piece.
@@ -70,7 +66,6 @@ impl PacketRx {
             port,
             scale: StampScale::new(),
             long: vec![0; vnet::LEN + OVERSIZED_MAX].into(),
-            splits: false,
             pieces: Box::new(None),
             piece: Vec::new(),
             losses: PortLosses::default(),
@@ -89,9 +84,14 @@ impl PacketRx {
     /// Delivers the frame in the peeked slot and returns whether it was delivered. Keeps a
     /// super-packet that no other port accepts, for delivery in pieces.
     #[inline]
-    fn hand_in(&mut self, slot: &SlotHeader, arrival: Nanos, sink: &mut impl FrameSink) -> bool {
+    fn hand_in(
+        &mut self,
+        slot: &SlotHeader,
+        arrival: Nanos,
+        take: &mut impl FnMut(RxFrame<'_>),
+    ) -> bool {
         if slot.status & libc::TP_STATUS_COPY != 0 {
-            return self.hand_in_long(slot, arrival, sink);
+            return self.hand_in_long(slot, arrival, take);
         }
         if slot.held < slot.len {
             // The frame was too long for the slot, and the socket's queue was full.
@@ -101,7 +101,7 @@ impl PacketRx {
         let contents = self.ring.contents(slot);
         match restore(contents, slot.vlan_tag()) {
             Some((range, Decoded::Plain(offload))) => {
-                sink.take(RxFrame::with_offload(&contents[range], arrival, offload));
+                take(RxFrame::with_offload(&contents[range], arrival, offload));
                 true
             }
             Some((range, Decoded::Tunnelled(segments))) => {
@@ -138,13 +138,9 @@ impl PacketRx {
         &mut self,
         slot: &SlotHeader,
         arrival: Nanos,
-        sink: &mut impl FrameSink,
+        take: &mut impl FnMut(RxFrame<'_>),
     ) -> bool {
-        // A reinserted tag would move the frame within the room, and pieces need `long`.
-        let fits = slot.len <= SUPER_MAX && slot.vlan_tag().is_none() && !self.splits;
-        let mut room = fits.then(|| sink.room(vnet::LEN + slot.len)).flatten();
-        let buffer = room.as_deref_mut().unwrap_or(&mut self.long[..]);
-        let Ok(contents) = receive_long(self.socket.as_fd(), buffer) else {
+        let Ok(contents) = receive_long(self.socket.as_fd(), &mut self.long) else {
             self.losses.too_long += 1;
             return false;
         };
@@ -153,29 +149,26 @@ impl PacketRx {
             return false;
         };
         let bytes = &contents[range.clone()];
-        let splitter = match decoded {
-            Decoded::Tunnelled(segments) => Some(Splitter::of_tunnelled(bytes, segments)),
+        match decoded {
+            Decoded::Tunnelled(segments) => {
+                let splitter = Splitter::of_tunnelled(bytes, segments);
+                self.keep(splitter, range, arrival)
+            }
             Decoded::Plain(offload) => {
                 let segments = offload.segments;
-                let oversized = segments.and_then(|one| Splitter::of_oversized(bytes, one));
-                if oversized.is_none() {
-                    sink.take(RxFrame::with_offload(bytes, arrival, offload));
+                match segments.and_then(|one| Splitter::of_oversized(bytes, one)) {
+                    Some(splitter) => self.keep(Some(splitter), range, arrival),
+                    None => {
+                        take(RxFrame::with_offload(bytes, arrival, offload));
+                        true
+                    }
                 }
-                oversized.map(Some)
             }
-        };
-        self.splits = splitter.is_some();
-        let Some(splitter) = splitter else {
-            return true;
-        };
-        if let Some(room) = room {
-            self.long[range.clone()].copy_from_slice(&room[range.clone()]);
         }
-        self.keep(splitter, range, arrival)
     }
 
     /// Delivers up to `max` pieces of a super-packet and returns their number.
-    fn hand_in_pieces(&mut self, max: usize, sink: &mut impl FrameSink) -> usize {
+    fn hand_in_pieces(&mut self, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> usize {
         let Some(pieces) = self.pieces.as_mut() else {
             return 0;
         };
@@ -184,7 +177,7 @@ impl PacketRx {
         while frames < max
             && let Some(offload) = pieces.splitter.next(bytes, &mut self.piece)
         {
-            sink.take(RxFrame::with_offload(&self.piece, pieces.arrival, offload));
+            take(RxFrame::with_offload(&self.piece, pieces.arrival, offload));
             frames += 1;
         }
         if pieces.splitter.is_done() {
@@ -228,11 +221,7 @@ impl PacketRx {
 
 impl RxPort for PacketRx {
     fn receive(&mut self, now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
-        self.receive_into(now, max, &mut Borrowing(take))
-    }
-
-    fn receive_into(&mut self, now: Nanos, max: usize, sink: &mut impl FrameSink) -> Received {
-        let mut frames = self.hand_in_pieces(max, sink);
+        let mut frames = self.hand_in_pieces(max, take);
         let mut waiting = self.ring.peek();
         if waiting.is_none() {
             self.check_alive(now)?;
@@ -248,11 +237,11 @@ impl RxPort for PacketRx {
             if stamp > now && frames > 0 {
                 break;
             }
-            let taken = self.hand_in(&slot, stamp.min(now), sink);
+            let taken = self.hand_in(&slot, stamp.min(now), take);
             self.ring.release();
             frames += usize::from(taken);
             if self.pieces.is_some() {
-                frames += self.hand_in_pieces(max - frames, sink);
+                frames += self.hand_in_pieces(max - frames, take);
             }
             waiting = self.ring.peek();
         }
