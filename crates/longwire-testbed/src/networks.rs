@@ -50,6 +50,9 @@ pub struct Networks {
     _follower: Follower,
 }
 
+/// Ports opened at the same time, each of which waits for an RCU grace period in two threads.
+const OPENED_TOGETHER: usize = 16;
+
 impl Networks {
     /// Creates the networks, without the configuration's uplink.
     ///
@@ -190,20 +193,25 @@ impl Networks {
             });
             opened?
         };
-        // Each port waits for an RCU grace period.
-        let ports: Result<Vec<Port>, _> = thread::scope(|scope| {
-            let open = &open;
-            let start = |host| {
-                let started = Builder::new().spawn_scoped(scope, move || open(host));
-                started.map_err(|e| EnvironmentError::system("start a thread (see `ulimit -u`)", e))
-            };
-            let opening: Result<Vec<_>, _> = (0..self.hosts.len()).map(start).collect();
-            let opened = opening?.into_iter().map(ScopedJoinHandle::join);
-            opened
-                .map(|opened| opened.unwrap_or_else(|panic| resume_unwind(panic)))
-                .collect()
-        });
-        let mut ports = ports?;
+        let mut ports = Vec::with_capacity(self.hosts.len());
+        for first in (0..self.hosts.len()).step_by(OPENED_TOGETHER) {
+            let hosts = first..self.hosts.len().min(first + OPENED_TOGETHER);
+            let opened: Result<Vec<Port>, EnvironmentError> = thread::scope(|scope| {
+                let open = &open;
+                let start = |host| {
+                    let started = Builder::new().spawn_scoped(scope, move || open(host));
+                    started.map_err(|e| {
+                        EnvironmentError::system("start a thread (see `ulimit -u`)", e)
+                    })
+                };
+                let opening: Result<Vec<_>, _> = hosts.map(start).collect();
+                let opened = opening?.into_iter().map(ScopedJoinHandle::join);
+                opened
+                    .map(|opened| opened.unwrap_or_else(|panic| resume_unwind(panic)))
+                    .collect()
+            });
+            ports.extend(opened?);
+        }
         self.settle()?;
         for port in &mut ports {
             while port.rx.receive(monotonic_now(), BURST, &mut |_| {})?.frames > 0 {}

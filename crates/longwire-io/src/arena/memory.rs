@@ -25,11 +25,11 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// Bytes touched at creation. The first touch of a page takes about 1 us; with a backlog below this
 /// size, none occurs while frames flow.
-const TOUCHED_FIRST: usize = 256 << 10;
+const POPULATED: usize = 256 << 10;
 
 /// Bytes at the start that use ordinary pages, so that a short backlog takes little memory. The
 /// first touch of a huge page takes some 100 us.
-const ORDINARY: usize = 4 << 20;
+const SMALL_PAGES: usize = 4 << 20;
 
 /// An arena's mapping.
 ///
@@ -72,7 +72,7 @@ impl Memory {
         if huge_pages {
             memory.huge_pages = memory.advise_huge_pages();
         }
-        memory.touch_first(TOUCHED_FIRST);
+        memory.touch_first(POPULATED);
         Ok(memory)
     }
 
@@ -91,12 +91,14 @@ impl Memory {
                 return unavailable(reason);
             }
         }
-        let skipped = self.len.min(ORDINARY);
+        let Some(rest) = self.len.checked_sub(SMALL_PAGES).filter(|rest| *rest > 0) else {
+            return HugePages::NotAsked;
+        };
         // SAFETY: the range is within this value's own mapping, and the advice changes none of its
         // bytes.
         let advised = unsafe {
-            let start = self.base.add(skipped).cast();
-            madvise(start, self.len - skipped, MmapAdvise::MADV_HUGEPAGE)
+            let start = self.base.add(SMALL_PAGES).cast();
+            madvise(start, rest, MmapAdvise::MADV_HUGEPAGE)
         };
         match advised {
             Ok(()) => HugePages::Transparent,
@@ -365,7 +367,7 @@ mod tests {
         let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
         let expected = match setting {
             Ok(setting) if setting.contains("[always]") => HUGE_PAGE,
-            _ => TOUCHED_FIRST,
+            _ => POPULATED,
         };
         assert_eq!(resident, expected);
     }

@@ -46,13 +46,20 @@ impl Drop for SlowSocket {
         let closing = Builder::new()
             .name("longwire-close".to_owned())
             .spawn(move || drop(socket));
-        locked(&CLOSING).extend(closing);
+        let mut threads = locked(&CLOSING);
+        // A finished thread keeps its stack until it is joined.
+        for finished in threads.extract_if(.., |thread| thread.is_finished()) {
+            let _ = finished.join();
+        }
+        threads.extend(closing);
     }
 }
 
 /// Waits until all sockets of dropped ports are closed.
 pub fn wait_closed() {
-    for thread in mem::take(&mut *locked(&CLOSING)) {
+    // Without the lock, so that other ports can close meanwhile.
+    let threads = mem::take(&mut *locked(&CLOSING));
+    for thread in threads {
         let _ = thread.join();
     }
 }

@@ -81,8 +81,8 @@ pub(crate) fn pending_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Err
 }
 
 /// Interval between an idle port's checks of its interface, in nanoseconds, and in calls if these
-/// elapse first, because a caller's clock may not advance. A pending error ends every sleep on the
-/// socket, so the calls follow each other until the check.
+/// elapse first, because a caller's clock may not advance. On a packet socket, a pending error ends
+/// every sleep, so it is found within one interval.
 const CHECK_EVERY: u64 = 10_000_000;
 const CHECK_CALLS: u32 = 4096;
 

@@ -347,7 +347,9 @@ impl Account {
         };
         // Recorded frames are not joined again, so their train needs no number.
         let mut cutter = Cutter::new(0, bytes, frame.offload(), &mut self.piece);
-        while let Some(wire_len) = cutter.next_wire_len() {
+        while let Some(len) = cutter.next_wire_len() {
+            let whole = frame.offload().segments.is_none();
+            let wire_len = if whole { frame.wire_len() } else { len };
             if let Some(bytes) = cutter.next_finished() {
                 record_handle.push(bytes, |bytes| Event::Left {
                     handover,

@@ -154,7 +154,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "PREFIX")]
     pub capture: Option<String>,
 
-    /// Capture only the first BYTES of each frame; its length on the wire stays recorded
+    /// Capture at most BYTES of each frame; the original length is kept
     #[arg(long, value_name = "BYTES", requires = "capture")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(CAPTURED_MAX)))]
     pub snaplen: Option<u32>,

@@ -252,6 +252,13 @@ fn snaplen_truncates_captured_frames_only() {
         assert_eq!(lengths(file), [(60, 100), (40, 40)], "{file}");
     }
     assert_eq!(lengths("out.pcap"), [(100, 100), (40, 40)]);
+    // A truncated frame keeps its wire length when it is recorded again.
+    let ports = "pcap:in=c.in.pcapng pcap:out=again.pcap --one-way --capture d";
+    let mut again = command(format!("longwire run {ports}"));
+    assert_eq!(Ran::of(again.current_dir(dir.path())).code, 0);
+    for file in ["d.in.pcapng", "d.out.pcapng"] {
+        assert_eq!(lengths(file), [(60, 100), (40, 40)], "{file}");
+    }
     let refused = run("--snaplen 60");
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("--capture"), "{}", refused.stderr);
