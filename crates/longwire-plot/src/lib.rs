@@ -50,13 +50,14 @@ mod panels;
 pub mod pdf;
 pub mod png;
 mod runs;
-mod scene;
+pub mod scene;
 mod series;
 pub mod svg;
 mod trace;
 
 use std::path::{Path, PathBuf};
 
+pub use axis::{Axis, Units};
 pub use error::PlotError;
 pub use gather::{LinkPattern, LogDirection, RunGatherer, Selection, SharedGatherer};
 use input::{Input, Span, survey};
