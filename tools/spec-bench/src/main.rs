@@ -53,7 +53,9 @@ use crate::verdict::VerdictArgs;
 Examples:
   cargo spec-bench verdict --runs 300        how often CI's requirement fails
   cargo spec-bench multiplex --veth --json   for programs
-  cargo spec-bench peers --tlem ~/netmap     next to other programs"
+  cargo spec-bench peers --tlem ~/netmap     next to other programs
+  cargo spec-bench peers --from peers.json --picture peers.svg
+                                             a picture of earlier figures"
 )]
 struct Cli {
     /// The measurement

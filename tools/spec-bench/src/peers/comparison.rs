@@ -1,9 +1,13 @@
 //! The ratio table: figures of Longwire, a witness and the peers, over alternating rounds.
 
+use std::path::PathBuf;
+
+use longwire::Error;
 use longwire::bench::harness::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::programs::Peer;
+use crate::program::failed;
 
 /// A compared program, or the witness: what the machine allows without an emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ impl Contender {
 }
 
 /// Which of two values is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     More,
@@ -59,19 +63,65 @@ impl Reading {
 }
 
 /// A row: one figure of Longwire and one peer. Values are medians over the rounds.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparisonRow {
-    figure: String,
-    unit: &'static str,
+    pub figure: String,
+    pub unit: String,
     better: Better,
     witness: Option<f64>,
-    longwire: f64,
+    pub longwire: f64,
     longwire_range: [f64; 2],
-    peer: Option<&'static str>,
-    peer_median: Option<f64>,
+    pub peer: Option<Peer>,
+    pub peer_median: Option<f64>,
     peer_range: Option<[f64; 2]>,
     /// Median of the ratios within each round: above 1, Longwire is better. `None` if a value is 0.
-    times_better: Option<f64>,
+    pub times_better: Option<f64>,
+}
+
+/// The measured tables.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PeersFindings {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<ComparisonRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub live: Vec<ComparisonRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replay: Vec<ComparisonRow>,
+    /// Missing programs, and the machine.
+    pub remarks: Vec<Remark>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Remark {
+    pub remark: String,
+}
+
+impl PeersFindings {
+    /// Reads the JSON output of earlier runs, which may have measured different tables.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not such an output.
+    pub fn read(files: &[PathBuf]) -> Result<PeersFindings, Error> {
+        let mut findings = PeersFindings::default();
+        for file in files {
+            let name = file.display();
+            let text = std::fs::read(file);
+            let text = text.map_err(|error| failed(format!("cannot read {name}: {error}")))?;
+            let found: PeersFindings = serde_json::from_slice(&text).map_err(|error| {
+                failed(format!("{name} is not an output of peers --json: {error}"))
+            })?;
+            findings.memory.extend(found.memory);
+            findings.live.extend(found.live);
+            findings.replay.extend(found.replay);
+            for remark in found.remarks {
+                if !findings.remarks.contains(&remark) {
+                    findings.remarks.push(remark);
+                }
+            }
+        }
+        Ok(findings)
+    }
 }
 
 /// Returns the rows from the readings of each contender and round. Figures are those of Longwire,
@@ -89,12 +139,12 @@ pub fn rows(contenders: &[Contender], found: &[Vec<Vec<Reading>>]) -> Vec<Compar
         let witness = figure(of(Contender::Witness));
         let row = |peer: Option<(Peer, Vec<f64>)>| ComparisonRow {
             figure: reading.figure.clone(),
-            unit: reading.unit,
+            unit: reading.unit.to_owned(),
             better: reading.better,
             witness: (!witness.is_empty()).then(|| median(witness.iter().copied())),
             longwire: median(own.iter().copied()),
             longwire_range: range(&own),
-            peer: peer.as_ref().map(|(peer, _)| peer.name()),
+            peer: peer.as_ref().map(|(peer, _)| *peer),
             peer_median: peer.as_ref().map(|(_, peer)| median(peer.iter().copied())),
             peer_range: peer.as_ref().map(|(_, peer)| range(peer)),
             times_better: peer.and_then(|(_, peer)| times_better(reading.better, &own, &peer)),
@@ -140,6 +190,8 @@ fn times_better(better: Better, own: &[f64], peer: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use longwire_testbed::support::Folder;
+
     use super::*;
 
     fn rounds(readings: &[&[(&str, f64)]]) -> Vec<Vec<Reading>> {
@@ -182,11 +234,11 @@ mod tests {
         assert_eq!(
             shown,
             [
-                ("speed", Some("mahimahi"), Some(4.0)),
-                ("speed", Some("Rattan"), Some(2.0)),
-                ("error", Some("mahimahi"), Some(0.5)),
+                ("speed", Some(Peer::Mahimahi), Some(4.0)),
+                ("speed", Some(Peer::Rattan), Some(2.0)),
+                ("error", Some(Peer::Mahimahi), Some(0.5)),
                 // 0 against 5 has no ratio.
-                ("lost", Some("mahimahi"), None),
+                ("lost", Some(Peer::Mahimahi), None),
             ]
         );
         assert_eq!(rows[0].witness, Some(10.0));
@@ -204,5 +256,45 @@ mod tests {
         let rows = rows(&[Contender::Longwire], &found);
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0].peer, rows[0].times_better), (None, None));
+    }
+
+    #[test]
+    fn outputs_of_several_runs_are_read_as_one() {
+        let contenders = [Contender::Longwire, Contender::Peer(Peer::Tlem)];
+        let found = [rounds(&[&[("speed", 8.0)]]), rounds(&[&[("speed", 2.0)]])];
+        let rows = rows(&contenders, &found);
+        let remarks = || {
+            let remark = "2 cores".to_owned();
+            vec![Remark { remark }]
+        };
+        let memory = PeersFindings {
+            memory: rows.clone(),
+            remarks: remarks(),
+            ..PeersFindings::default()
+        };
+        let live = PeersFindings {
+            live: rows.clone(),
+            remarks: remarks(),
+            ..PeersFindings::default()
+        };
+        let folder = Folder::new();
+        let files = ["memory.json", "live.json"].map(|name| folder.path().join(name));
+        for (file, findings) in files.iter().zip([memory, live]) {
+            let text = serde_json::to_string(&findings).expect("JSON");
+            std::fs::write(file, text).expect("written");
+        }
+        let expected = PeersFindings {
+            memory: rows.clone(),
+            live: rows,
+            replay: Vec::new(),
+            remarks: remarks(),
+        };
+        assert_eq!(PeersFindings::read(&files).expect("read"), expected);
+
+        std::fs::write(&files[0], r#"{"rows": []}"#).expect("written");
+        let error = PeersFindings::read(&files)
+            .expect_err("another bench")
+            .to_string();
+        assert!(error.contains("not an output of peers --json"), "{error}");
     }
 }

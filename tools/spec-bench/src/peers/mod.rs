@@ -6,10 +6,13 @@
 mod comparison;
 mod live;
 mod memory;
+mod picture;
 mod programs;
 mod replays;
 mod session;
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +23,10 @@ use longwire::Error;
 use longwire::bench::harness::{in_turn, median};
 use longwire::signals::stop_flag;
 use longwire_engine::Nanos;
+use longwire_plot::svg;
 use longwire_testbed::support::Folder;
-use serde::Serialize;
 
-use self::comparison::{ComparisonRow, Contender, Reading, rows};
+use self::comparison::{ComparisonRow, Contender, PeersFindings, Reading, Remark, rows};
 use self::memory::{MemoryRounds, Tlem};
 use self::programs::Peer;
 use self::replays::Replays;
@@ -71,7 +74,29 @@ pub struct PeersArgs {
     /// tcpreplay, or its folder [default: PATH]
     #[arg(long, value_name = "PATH")]
     pub tcpreplay: Option<PathBuf>,
+    /// Write a picture of the ratios, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+    /// Read the --json output of earlier runs instead of measuring; separate files by commas
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    #[arg(conflicts_with_all = MEASURING)]
+    pub from: Vec<PathBuf>,
 }
+
+/// Options that have no effect with `--from`.
+const MEASURING: [&str; 11] = [
+    "table",
+    "rounds",
+    "time",
+    "size",
+    "delay",
+    "probes",
+    "packets",
+    "mahimahi",
+    "rattan",
+    "tlem",
+    "tcpreplay",
+];
 
 /// A table of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -88,24 +113,6 @@ pub enum ComparedTable {
     Start,
     /// Timing errors and top speed of replays, against tcpreplay
     Replay,
-}
-
-/// The measured tables.
-#[derive(Debug, Default, Serialize)]
-pub struct PeersFindings {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    memory: Vec<ComparisonRow>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    live: Vec<ComparisonRow>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    replay: Vec<ComparisonRow>,
-    /// Missing programs, and the machine.
-    remarks: Vec<Remark>,
-}
-
-#[derive(Debug, Serialize)]
-struct Remark {
-    remark: String,
 }
 
 impl Measurement for PeersArgs {
@@ -131,6 +138,30 @@ Memory: rate 100 Gbit/s, 0.1 % loss, frames copied in and out; as many bytes in 
     }
 
     fn measure(&self, port: &str) -> Result<PeersFindings, Error> {
+        // Opened first, so that a wrong path does not cost a measurement. Earlier content is kept
+        // until there is new content.
+        let picture = self.picture.as_deref().map(|file| {
+            let mut options = OpenOptions::new();
+            let opened = options.create(true).truncate(false).write(true).open(file);
+            opened.map_err(|error| failed(format!("cannot write {}: {error}", file.display())))
+        });
+        let picture = picture.transpose()?;
+        let findings = if self.from.is_empty() {
+            self.measure_tables(port)?
+        } else {
+            PeersFindings::read(&self.from)?
+        };
+        if let Some(mut file) = picture {
+            let drawn = svg::render(&picture::draw(&findings));
+            file.set_len(0)?;
+            file.write_all(drawn.as_bytes())?;
+        }
+        Ok(findings)
+    }
+}
+
+impl PeersArgs {
+    fn measure_tables(&self, port: &str) -> Result<PeersFindings, Error> {
         // Before the first program is started, so that Ctrl-C leaves none behind.
         let stop = stop_flag()?;
         let mut remarks = Vec::new();

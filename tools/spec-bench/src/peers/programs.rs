@@ -4,13 +4,17 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use longwire::Error;
+use serde::{Deserialize, Serialize};
 
 /// A program that Longwire is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Peer {
+    #[serde(rename = "mahimahi")]
     Mahimahi,
     Rattan,
+    #[serde(rename = "tcpreplay")]
     Tcpreplay,
+    #[serde(rename = "TLEM")]
     Tlem,
 }
 
@@ -99,6 +103,7 @@ mod tests {
             let start = format!("{} is missing: ", peer.name());
             let says = remark.starts_with(&start) && remark.contains(remedy);
             assert!(says, "{remark}");
+            assert_eq!(serde_json::json!(peer), peer.name());
         }
         let error = Peer::Rattan.find(Some(nowhere.path()), OsStr::new(""));
         let error = error.expect_err("it is not there").to_string();
