@@ -12,8 +12,7 @@ use crate::prelude::*;
 #[derive(Debug, Default)]
 pub(crate) struct SentFrames {
     last: FrameInService,
-    /// Number of frames in `earlier`, which is not read if zero: a link with at most one queued frame
-    /// touches no heap memory.
+    /// Frames in `earlier`. At zero, `earlier` is not read: no heap access with at most one queued frame.
     ahead: u32,
     /// Boxed on first use, because many links are never busy.
     earlier: Option<Box<EarlierFrames>>,

@@ -395,8 +395,7 @@ impl Server {
         Some(pass_plain(&departing, medium))
     }
 
-    /// Moves out the frames that count toward the tail-drop limit, which is also returned, if the
-    /// server is idle and supported by [`EarlyLink`].
+    /// Takes the queue limit and the counted frames if the server is idle and [`EarlyLink`] supports it.
     ///
     /// [`EarlyLink`]: crate::link::early::EarlyLink
     pub fn load_early(&mut self) -> Option<(QueueLimit, SentFrames)> {

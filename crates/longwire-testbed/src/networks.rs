@@ -50,7 +50,7 @@ pub struct Networks {
     _follower: Follower,
 }
 
-/// Ports opened at the same time, each of which waits for an RCU grace period in two threads.
+/// Ports opened at the same time; each takes two threads and waits for an RCU grace period.
 const OPENED_TOGETHER: usize = 16;
 
 impl Networks {

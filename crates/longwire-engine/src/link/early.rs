@@ -116,9 +116,9 @@ impl EarlyLink {
         }
     }
 
-    /// Decides a frame like [`Link::offer`]. Returns `None`, without effect, if the frame departs at or
-    /// after `steady_until`, the time of the next change, exceeds the limit of an empty queue, or is
-    /// serialised in less than 1 ns. The serialisation time must be [cached](EarlyLink::knows).
+    /// Decides a frame like [`Link::offer`], or returns `None` without effect. Undecided are departures at
+    /// or after `steady_until` (the next change), frames over the limit of an idle link, and
+    /// serialisation times below 1 ns. The serialisation time must be [cached](EarlyLink::knows).
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let rate = self.rate?;

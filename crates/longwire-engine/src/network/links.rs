@@ -1,4 +1,4 @@
-//! A network's links by number.
+//! Storage of a network's links.
 
 use super::Node;
 use crate::link::LinkId;
@@ -71,7 +71,7 @@ impl<T> Links<T> {
         Some(node)
     }
 
-    /// Returns a link's early state, if active, knowing the serialisation time of `len` bytes.
+    /// Returns a link's active early state, with the time of `len` bytes cached.
     #[inline(always)]
     pub fn early(&mut self, id: LinkId, len: u32) -> Option<&mut EarlyLink> {
         let early = early_of(&mut self.early, id)?;

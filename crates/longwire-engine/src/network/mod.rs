@@ -71,7 +71,7 @@ pub trait FrameHost<T>: FrameAccess<T> {
         is_duplicate: bool,
     );
 
-    /// Called when a link decides a frame on arrival, delivers it unchanged, and ends its path. Equivalent
+    /// Called when the only link of a path decides a frame on arrival and delivers it unchanged. Equivalent
     /// to [`FrameHost::on_arrival`], [`FrameHost::delivered`] and [`FrameHost::on_exit`].
     #[inline]
     fn passed_through(&mut self, link: LinkId, item: T, len: u32, delivery: &Delivery) {

@@ -50,7 +50,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps `segments` segments and touches the first ones.
+    /// Maps `segments` segments and populates [`POPULATED`] bytes.
     pub(crate) fn new(segments: u32, huge_pages: bool) -> Result<Memory, ArenaError> {
         let len = segments as usize * SEGMENT;
         let mapped = Mapping::anonymous(len + HUGE_PAGE, libc::MAP_NORESERVE);
@@ -304,7 +304,7 @@ pub(crate) fn fence_streamed() {
     }
 }
 
-/// Calls `each` with the offset of every cache line within `len` bytes.
+/// Calls `each` with the multiples of [`LINE`] below `len`.
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 fn for_lines(len: usize, mut each: impl FnMut(usize)) {

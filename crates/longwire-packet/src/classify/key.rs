@@ -70,7 +70,7 @@ pub struct FrameKey(pub(super) UsedFields);
     reason = "lookups of addresses write only the small variant"
 )]
 pub(super) enum UsedFields {
-    /// Word 0 of an IPv4 frame, for a classifier that uses nothing else.
+    /// Masked word 0 of an IPv4 frame, for a classifier that uses nothing else.
     Addresses(u64),
     All(FrameFields),
 }

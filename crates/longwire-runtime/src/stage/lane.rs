@@ -119,7 +119,7 @@ impl<T> RunLane<T> {
         self.accounts.recorder.is_some()
     }
 
-    /// Returns whether offered frames are recorded in addition to verdicts.
+    /// Returns whether offered frames are recorded.
     pub fn records_frames(&self) -> bool {
         let recorder = self.accounts.recorder.as_ref();
         recorder.is_some_and(|recorder| recorder.with_frames())

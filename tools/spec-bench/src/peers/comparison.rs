@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::programs::Peer;
 use crate::program::failed;
 
-/// A compared program, or the witness: what the machine allows without an emulator.
+/// A compared program, or the witness: the baseline without an emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
     Witness,

@@ -77,7 +77,7 @@ pub struct PeersArgs {
     /// Write a picture of the ratios, as SVG
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
-    /// Read the --json output of earlier runs instead of measuring; separate files by commas
+    /// Use --json files of earlier runs, comma-separated, instead of measuring
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     #[arg(conflicts_with_all = MEASURING)]
     pub from: Vec<PathBuf>,
@@ -241,7 +241,7 @@ impl FoundPeers {
             let version = ReplaySender::Tcpreplay.version(program);
             remarks.push(match &version {
                 Some(version) => format!("tcpreplay {version}"),
-                None => "tcpreplay is not compared: it does not print its version".to_owned(),
+                None => "tcpreplay skipped: no version in `tcpreplay --version`".to_owned(),
             });
             version.is_some()
         });
@@ -255,7 +255,7 @@ impl FoundPeers {
 
 /// Returns a result, or adds a remark on its error.
 fn works<T>(peer: Peer, result: Result<T, Error>, remarks: &mut Vec<String>) -> Option<T> {
-    let failed = |error| remarks.push(format!("{} is not compared: {error}", peer.name()));
+    let failed = |error| remarks.push(format!("{} skipped: {error}", peer.name()));
     result.map_err(failed).ok()
 }
 

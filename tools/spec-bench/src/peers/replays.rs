@@ -81,7 +81,7 @@ impl<'a> Replays<'a> {
             Reading::less("gaps of 70 us: error, p99", "us", error("p99")),
             Reading::less("gaps of 70 us: drift", "ppm", drift),
             Reading::less("gaps of 70 us: CPU", "%", cpu),
-            Reading::more("64 B at top speed", "Mpps", self.top_speed(contender)?),
+            Reading::more("60 B at top speed", "Mpps", self.top_speed(contender)?),
         ])
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct FrameTime {
 }
 
 impl FrameTime {
-    /// The time of an empty frame.
+    /// Nothing cached.
     pub const NONE: FrameTime = FrameTime {
         nanos: 0,
         remainder: 0,
