@@ -149,7 +149,7 @@ fn a_log_ends_well_although_the_disk_of_the_captures_is_full() {
     write(&capture, pcap(&frames));
     // Mount a small file system at `$2`.
     let script = format!(
-        "mount -t tmpfs -o size=64k none \"$2\" && \
+        "mount -t tmpfs -o size=256k none \"$2\" && \
          \"$1\" run --one-way pcap:{capture} null --capture \"$2\"/c --log {log} 2>&1 || true"
     );
     let folder = disk.path().to_str().expect("a path of UTF-8");
