@@ -77,10 +77,17 @@ impl<R: RxPort> Ingress<R> {
     /// The input port failed. A loss that the network survives counts as the end of input instead.
     pub fn step(&mut self) -> Result<Step, PortError> {
         if self.admission.undecided {
-            self.step_with(Admission::admit_undecided)
+            self.step_undecided()
         } else {
-            self.step_with(Admission::admit)
+            self.step_with(|admission, frame| admission.admit(frame))
         }
+    }
+
+    /// [`Ingress::step`] for a stage without a link.
+    // Not inlined, so that the loop of the other stages keeps its registers.
+    #[inline(never)]
+    fn step_undecided(&mut self) -> Result<Step, PortError> {
+        self.step_with(|admission, frame| admission.admit_undecided(frame))
     }
 
     /// Processes one burst for a stage without a link, on the thread of the link's stage.
