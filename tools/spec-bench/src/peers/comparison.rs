@@ -74,7 +74,8 @@ pub struct ComparisonRow {
     pub peer: Option<Peer>,
     pub peer_median: Option<f64>,
     peer_range: Option<[f64; 2]>,
-    /// Median of the ratios within each round: above 1, Longwire is better. `None` if a value is 0.
+    /// Median of the ratios within each round: above 1, Longwire is better. `None` without a
+    /// finite ratio.
     pub times_better: Option<f64>,
 }
 

@@ -1,7 +1,7 @@
 //! `peers`: Longwire next to mahimahi, Rattan, tcpreplay and TLEM.
 //!
-//! Each round measures all programs in turn with the same code, and a witness: what the machine
-//! allows without an emulator. Rows compare medians over the rounds; ratios are taken within rounds.
+//! Each round measures all programs in turn with the same code, and a witness: the
+//! baseline without an emulator. Rows compare medians over the rounds; ratios are taken within rounds.
 
 mod comparison;
 mod live;
@@ -123,7 +123,8 @@ Medians of alternating rounds, and their range. Times better: median of the rati
 above 1, Longwire is better. RTT error: RTT minus twice the delay.
 Witness: a copy of the frame in memory; a bare veth pair; a command in a new network namespace;
 for replays, a spinning thread, and sendmmsg alone for the top speed.
-Memory: rate 100 Gbit/s, 0.1 % loss, frames copied in and out; as many bytes in flight as in TLEM.";
+Memory: rate 100 Gbit/s, 0.1 % loss, frames copied in and out; with a delay, as many bytes in
+flight as in TLEM.";
 
     fn quick(&self) -> PeersArgs {
         PeersArgs {
