@@ -16,7 +16,9 @@ use crate::models::prelude::*;
 pub struct TailDrop {
     packets_limit: u64,
     bytes_limit: u64,
-    /// Block with the next departures.
+    /// The frame with the last departure. If the queue is empty, a departed one.
+    last_frame: PendingFrame,
+    /// Block with the next departures, before that of `last_frame`.
     first: Vec<PendingFrame>,
     /// Number of frames in `first` that have departed.
     gone: usize,
@@ -26,12 +28,9 @@ pub struct TailDrop {
     last: Vec<PendingFrame>,
     /// An empty block, so that a queue of constant length never allocates.
     spare: Vec<PendingFrame>,
-    /// Departure of the head; [`Nanos::MAX`] if empty.
+    /// Departure of the first frame in the blocks; [`Nanos::MAX`] if there is none.
     next_departure: Nanos,
-    /// Departure of the last frame.
-    last_departure: Nanos,
     packets: u64,
-    bytes_entered: u64,
     bytes_left: u64,
     /// Peaks as of the last processed departure: between departures, the queue only grows.
     packets_max: u64,
@@ -60,15 +59,17 @@ impl TailDrop {
         TailDrop {
             packets_limit: limit.packets.map_or(u64::MAX, |limit| limit.0),
             bytes_limit: limit.bytes.map_or(u64::MAX, |limit| limit.0),
+            last_frame: PendingFrame {
+                departure: Nanos::ZERO,
+                bytes_entered: 0,
+            },
             first: Vec::new(),
             gone: 0,
             middle: VecDeque::new(),
             last: Vec::new(),
             spare: Vec::new(),
             next_departure: Nanos::MAX,
-            last_departure: Nanos::ZERO,
             packets: 0,
-            bytes_entered: 0,
             bytes_left: 0,
             packets_max: 0,
             bytes_max: 0,
@@ -76,30 +77,43 @@ impl TailDrop {
     }
 
     /// Removes frames that departed by `now`, and returns whether a frame of `len` bytes fits.
-    #[inline]
+    #[inline(always)]
     pub fn admits(&mut self, now: Nanos, len: u32) -> bool {
+        let len = u64::from(len);
+        if self.last_frame.departure <= now {
+            self.clear();
+            return self.packets_limit > 0 && len <= self.bytes_limit;
+        }
         if self.next_departure <= now {
             self.release_departed(now);
         }
-        self.packets < self.packets_limit && self.bytes() + u64::from(len) <= self.bytes_limit
+        self.packets < self.packets_limit && self.bytes() + len <= self.bytes_limit
     }
 
     /// Adds a frame that departs at `departure`; departures must not decrease.
-    #[inline]
+    #[inline(always)]
     pub fn hold(&mut self, departure: Nanos, len: u32) {
-        if self.packets == 0 {
-            self.next_departure = departure;
+        let bytes_entered = self.last_frame.bytes_entered + u64::from(len);
+        if self.packets > 0 {
+            self.push_last();
         }
-        self.last_departure = departure;
+        self.last_frame = PendingFrame {
+            departure,
+            bytes_entered,
+        };
         self.packets += 1;
-        self.bytes_entered += u64::from(len);
+    }
+
+    /// Moves the last frame to the blocks.
+    #[inline]
+    fn push_last(&mut self) {
+        if self.packets == 1 {
+            self.next_departure = self.last_frame.departure;
+        }
         if self.last.len() == self.last.capacity() {
             self.new_block();
         }
-        self.last.push(PendingFrame {
-            departure,
-            bytes_entered: self.bytes_entered,
-        });
+        self.last.push(self.last_frame);
     }
 
     /// Returns the limit.
@@ -124,27 +138,35 @@ impl TailDrop {
 
     #[inline]
     fn bytes(&self) -> u64 {
-        self.bytes_entered - self.bytes_left
+        self.last_frame.bytes_entered - self.bytes_left
     }
 
+    /// Updates the peaks before a departure. Branches, because peaks rarely rise.
     #[inline]
-    fn release_departed(&mut self, now: Nanos) {
-        (self.packets_max, self.bytes_max) = (
-            self.packets_max.max(self.packets),
-            self.bytes_max.max(self.bytes()),
-        );
-        self.next_departure = Nanos::MAX;
-        // Fast path: once the last frame has departed, no search is needed.
-        if self.last_departure <= now {
-            return self.clear();
+    fn note_peaks(&mut self) {
+        if self.packets > self.packets_max {
+            self.packets_max = self.packets;
         }
-        self.release_some(now);
+        let bytes = self.bytes();
+        if bytes > self.bytes_max {
+            self.bytes_max = bytes;
+        }
     }
 
+    /// Removes all frames.
     #[inline]
     fn clear(&mut self) {
+        self.note_peaks();
+        if self.packets > 1 {
+            self.clear_blocks();
+        }
         self.packets = 0;
-        self.bytes_left = self.bytes_entered;
+        self.bytes_left = self.last_frame.bytes_entered;
+    }
+
+    #[inline(never)]
+    fn clear_blocks(&mut self) {
+        self.next_departure = Nanos::MAX;
         self.gone = 0;
         self.first.clear();
         self.last.clear();
@@ -153,8 +175,12 @@ impl TailDrop {
         }
     }
 
-    fn release_some(&mut self, now: Nanos) {
-        while self.packets > 0 {
+    /// Removes the frames in the blocks that departed by `now`.
+    #[inline]
+    fn release_departed(&mut self, now: Nanos) {
+        self.note_peaks();
+        self.next_departure = Nanos::MAX;
+        while self.packets > 1 {
             if self.gone == self.first.len() {
                 self.next_block();
             }
