@@ -106,6 +106,13 @@ impl<T> Lane<T> {
         self.held.is_empty()
     }
 
+    /// Offers a frame to a link that decides on arrival and leaves frames unchanged; `None` without
+    /// effect for other links.
+    #[inline(always)]
+    pub fn offer_plain(&mut self, frame: &FrameMeta, bytes: &[u8]) -> Option<Verdict> {
+        self.link.offer_plain(frame, bytes)
+    }
+
     /// Offers a frame to the link. The lane must have been [polled](Lane::poll) up to and including
     /// the frame's arrival. Returns `false` if neither the pending decisions nor the next event
     /// changed.

@@ -174,8 +174,9 @@ impl Link {
         if departure > arrival {
             queue.hold(departure, frame.len);
         }
-        let frame_context = || FrameContext {
-            frame: FrameMeta { arrival, ..*frame },
+        let (frame, queue) = (FrameMeta { arrival, ..*frame }, &*queue);
+        let frame_context = move || FrameContext {
+            frame,
             at: departure,
             bytes,
             waiting: queue.occupancy(),

@@ -81,20 +81,41 @@ impl Losses {
     ///
     /// Loss overrides marking, and the first loss determines the reason. The remaining models still
     /// draw, so that one model's outcome does not shift another's draws.
-    #[inline]
-    pub fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a>) -> LossOutcome {
-        let mut outcome = LossOutcome::Pass;
-        for loss in &mut self.0 {
-            if let Some(reason) = loss.judge(&frame) {
-                outcome = combine(outcome, loss.ecn, reason, frame().bytes);
-            }
+    #[inline(always)]
+    pub fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a> + Copy) -> LossOutcome {
+        match self.0.as_mut_slice() {
+            [] => LossOutcome::Pass,
+            [only] => only.judge_after(LossOutcome::Pass, frame),
+            several => Losses::judge_several(several, frame),
         }
-        outcome
+    }
+
+    // `frame` by value, so that the common cases keep its parts in registers.
+    #[inline(never)]
+    fn judge_several<'a>(
+        losses: &mut [Loss],
+        frame: impl Fn() -> FrameContext<'a> + Copy,
+    ) -> LossOutcome {
+        let judge = |outcome, loss: &mut Loss| loss.judge_after(outcome, frame);
+        losses.iter_mut().fold(LossOutcome::Pass, judge)
     }
 }
 
 impl Loss {
-    #[inline]
+    /// Returns the outcome of this model after that of the previous ones.
+    #[inline(always)]
+    fn judge_after<'a>(
+        &mut self,
+        outcome: LossOutcome,
+        frame: impl Fn() -> FrameContext<'a> + Copy,
+    ) -> LossOutcome {
+        match self.judge(frame) {
+            None => outcome,
+            Some(reason) => combine(outcome, self.ecn, reason, frame().bytes),
+        }
+    }
+
+    #[inline(always)]
     fn judge<'a>(&mut self, frame: impl Fn() -> FrameContext<'a>) -> LossDecision {
         match self.fixed {
             Some((probability, reason)) => self.stream.chance(probability).then_some(reason),

@@ -224,9 +224,9 @@ impl Medium {
         &mut self,
         departure: Nanos,
         mark: bool,
-        frame: impl Fn() -> FrameContext<'a>,
+        frame: impl Fn() -> FrameContext<'a> + Copy,
     ) -> Verdict {
-        let outcome = self.losses.judge(&frame);
+        let outcome = self.losses.judge(frame);
         // Marks need bytes, which a plain medium never reads.
         let mark = mark || (!PLAIN && outcome == LossOutcome::Mark);
         if !PLAIN && self.extras.is_some() {
