@@ -146,36 +146,52 @@ impl Memory {
         unsafe { self.base.add(at).cast::<T>().read() }
     }
 
-    /// Copies `bytes` to `at`.
+    /// Writes `value` at `at` and copies `bytes` to `at + bytes_at`, beyond the value.
     ///
     /// # Safety
-    /// The bytes are within the arena, and no other thread accesses them during the call.
+    /// As for [`Self::store`], for both ranges.
     #[inline(always)]
-    pub(crate) unsafe fn copy_in(&self, at: usize, bytes: &[u8]) {
-        debug_assert!(at + bytes.len() <= self.len);
-        self.watch.write(at, bytes.len());
-        // SAFETY: the caller has exclusive access to the target, so it cannot overlap a borrowed
-        // slice.
-        unsafe { copy(bytes, self.base.add(at).as_ptr()) };
+    pub(crate) unsafe fn store_with<T: Copy>(
+        &self,
+        at: usize,
+        value: T,
+        bytes_at: usize,
+        bytes: &[u8],
+    ) {
+        debug_assert!(size_of::<T>() <= bytes_at && at + bytes_at + bytes.len() <= self.len);
+        self.watch.write(at, bytes_at + bytes.len());
+        // SAFETY: the caller upholds the contract of `write`, and has exclusive access to the
+        // target, so it cannot overlap a borrowed slice.
+        unsafe {
+            let place = self.base.add(at);
+            place.cast::<T>().write(value);
+            copy(bytes, place.add(bytes_at).as_ptr());
+        }
     }
 
     /// Copies `bytes` to `at` with non-temporal stores. Call [`super::fence_streamed`] before
     /// publishing them to another thread.
     ///
     /// # Safety
-    /// As for [`Self::copy_in`].
+    /// As for [`Self::store`].
     #[inline]
     pub(crate) unsafe fn stream_in(&self, at: usize, bytes: &[u8]) {
         debug_assert!(at + bytes.len() <= self.len);
         self.watch.write(at, bytes.len());
-        // SAFETY: see `copy_in`.
+        // SAFETY: see `store_with`.
         unsafe { stream(bytes, self.base.add(at).as_ptr()) };
     }
 
-    /// Prefetches `len` bytes at `at` for writing. The range may extend beyond the arena.
+    /// Prefetches cache lines for writing, from that of `from` on, in steps of a line until `until`.
+    /// Returns the next step. The range may extend beyond the arena.
     #[inline(always)]
-    pub(crate) fn prefetch_to_write(&self, at: usize, len: usize) {
-        prefetch_to_write(self.base.as_ptr().wrapping_add(at), len);
+    pub(crate) fn prefetch_to_write(&self, from: usize, until: usize) -> usize {
+        let mut at = from;
+        while at < until {
+            prefetch_to_write(self.base.as_ptr().wrapping_add(at));
+            at += LINE;
+        }
+        at
     }
 
     /// Prefetches `len` bytes at `at` for reading. The range may extend beyond the arena.
@@ -231,8 +247,8 @@ unsafe fn copy(bytes: &[u8], to: *mut u8) {
     // block size is at least `len`.
     unsafe {
         match len {
-            65..=128 => copy_ends::<64>(bytes, to),
             32..=64 => copy_ends::<32>(bytes, to),
+            65..=128 => copy_ends::<64>(bytes, to),
             _ => ptr::copy_nonoverlapping(bytes.as_ptr(), to, len),
         }
     }
@@ -248,10 +264,8 @@ unsafe fn copy_ends<const N: usize>(bytes: &[u8], to: *mut u8) {
     let last = bytes.len() - N;
     // SAFETY: `last + N` is the slice's length, and the caller allows accesses within it.
     unsafe {
-        let head = bytes.as_ptr().cast::<[u8; N]>().read_unaligned();
-        let tail = bytes.as_ptr().add(last).cast::<[u8; N]>().read_unaligned();
-        to.cast::<[u8; N]>().write_unaligned(head);
-        to.add(last).cast::<[u8; N]>().write_unaligned(tail);
+        ptr::copy_nonoverlapping(bytes.as_ptr(), to, N);
+        ptr::copy_nonoverlapping(bytes.as_ptr().add(last), to.add(last), N);
     }
 }
 
@@ -316,25 +330,18 @@ fn for_lines(len: usize, mut each: impl FnMut(usize)) {
     }
 }
 
-/// Prefetches the cache lines of `len` bytes at `from` for writing.
-///
-/// Steps begin at `from`, not at a line boundary, so that records of equal length take equal
-/// numbers of steps. The steps may miss the last line; with consecutive records, it is the first
-/// line of the next record.
+/// Prefetches the cache line at `at` for writing.
 #[inline(always)]
-fn prefetch_to_write(from: *const u8, len: usize) {
+fn prefetch_to_write(at: *const u8) {
+    // `_mm_prefetch` has a write hint, but without a target feature it compiles to a read hint.
+    // SAFETY: a prefetch is a hint: it faults at no address, changes nothing, and is a no-op on the
+    // oldest processors.
     #[cfg(target_arch = "x86_64")]
-    for_lines(len, |at| {
-        // `_mm_prefetch` has a write hint, but without a target feature it compiles to a read hint.
-        // SAFETY: a prefetch is a hint: it faults at no address, changes nothing, and is a no-op on
-        // the oldest processors.
-        unsafe {
-            asm!("prefetchw [{line}]", line = in(reg) from.wrapping_add(at),
-                options(nostack, preserves_flags, readonly));
-        }
-    });
+    unsafe {
+        asm!("prefetchw [{line}]", line = in(reg) at, options(nostack, preserves_flags, readonly));
+    }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (from, len);
+    let _ = at;
 }
 
 /// Prefetches the cache lines of `len` bytes at `from` for reading. `from` may be any address.

@@ -141,6 +141,51 @@ impl DelayLineReader {
         }
     }
 
+    /// Passes at most `max` [plain](Descriptor::is_plain) frames from the front on to `take`, in order,
+    /// and consumes those for which it returns `true`. Ends at the first other frame, at a release
+    /// after `due_by`, and at the end of a segment. Returns the number of frames consumed.
+    #[inline(always)]
+    pub fn take_plain(
+        &mut self,
+        due_by: Nanos,
+        max: usize,
+        mut take: impl FnMut(Nanos, &[u8]) -> bool,
+    ) -> u64 {
+        let memory = &self.shared.memory;
+        let (mut at, mut taken) = (self.at, 0);
+        let mut known = self.seen - self.read;
+        while taken < max as u64 {
+            if taken == known {
+                self.seen = self.shared.published.0.load(Ordering::Acquire);
+                known = self.seen - self.read;
+                if taken == known {
+                    break;
+                }
+            }
+            // SAFETY: records before `seen` are published, and `at` is at one of them or at the
+            // jump before it. Their segment cannot be returned while `self` is borrowed.
+            let (head, bytes) = unsafe {
+                let head: Head = memory.load(at);
+                if !head.is_plain() || head.release() > due_by {
+                    break;
+                }
+                (head, memory.slice(at + size_of::<Head>(), head.stored()))
+            };
+            if !take(head.release(), bytes) {
+                break;
+            }
+            let size = head.record_size();
+            if known - taken > PREFETCH_MIN {
+                memory.prefetch_to_read(at + PREFETCH_AHEAD, size);
+            }
+            at += size;
+            taken += 1;
+        }
+        self.at = at;
+        self.read += taken;
+        taken
+    }
+
     /// Consumes the front frame but keeps its bytes.
     #[inline]
     pub fn take(&mut self) -> Option<HeldFrame> {
@@ -156,7 +201,7 @@ impl DelayLineReader {
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self, frame: &HeldFrame) -> (Descriptor, &[u8]) {
         let (at, head) = self.record_of(frame);
         let memory = &self.shared.memory;
@@ -269,7 +314,7 @@ impl DelayLineReader {
     ///
     /// # Panics
     /// If the frame belongs to another delay line.
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, frame: HeldFrame) {
         let segment = self.position_of(&frame) / SEGMENT;
         self.held[segment] -= 1;

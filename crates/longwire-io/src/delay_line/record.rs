@@ -24,6 +24,9 @@ const VOID: u32 = 1 << 30;
 /// The frame was cut from a train. Never set with [`LENT`] or [`CUT`].
 const PART: u32 = 1 << 31;
 
+/// The flags of records with a [`Tail`].
+const WITH_TAIL: u32 = LENT | CHECKSUM | KIND | CUT | PART;
+
 /// Replaces a train position after an edit. No train has this number.
 const NO_PART: u64 = u64::MAX;
 
@@ -166,30 +169,61 @@ pub(super) struct Tail {
     lent: u64,
 }
 
+/// Returns the flags of a frame of `len` bytes.
+#[inline(always)]
+fn flags(len: u32, note: &Note, lent: bool) -> u32 {
+    let mut word = 0;
+    if lent {
+        word |= LENT;
+    }
+    if note.offload.checksum.is_some() {
+        word |= CHECKSUM;
+    }
+    if note.part.is_some() {
+        word |= PART;
+    }
+    if let Some(segments) = note.segments() {
+        word |= segments.code() << KIND_SHIFT;
+    }
+    if note.wire_len > len && word & (CHECKSUM | KIND) == 0 {
+        word |= CUT;
+    }
+    word
+}
+
+/// Returns the offset of a frame's bytes in a record with these flags.
+#[inline(always)]
+fn bytes_at(flags: u32) -> usize {
+    if flags & WITH_TAIL != 0 {
+        size_of::<Head>() + size_of::<Tail>()
+    } else {
+        size_of::<Head>()
+    }
+}
+
+/// Rounds up to a multiple of [`ALIGN`], with half the instructions of `next_multiple_of`.
+#[inline(always)]
+fn aligned(len: usize) -> usize {
+    (len + ALIGN - 1) & !(ALIGN - 1)
+}
+
+/// A frame's place in a record: the offset of its bytes, and the record's size.
+///
+/// Computed from the flags instead of the [`Head`], so that for a plain frame the compiler sees constants.
+#[inline(always)]
+pub(super) fn layout(len: usize, note: &Note) -> (usize, usize) {
+    let bytes_at = bytes_at(flags(len as u32, note, false));
+    (bytes_at, bytes_at + aligned(len))
+}
+
 impl Head {
     /// Creates the head for a frame of `len` bytes, at most [`LEN_MAX`].
     #[inline(always)]
     pub(super) fn new(len: u32, note: &Note, lent: bool) -> Head {
-        let mut word = len;
-        if lent {
-            word |= LENT;
-        }
-        if note.offload.checksum.is_some() {
-            word |= CHECKSUM;
-        }
-        if note.part.is_some() {
-            word |= PART;
-        }
-        if let Some(segments) = note.segments() {
-            word |= segments.code() << KIND_SHIFT;
-        }
-        if note.wire_len > len && word & (CHECKSUM | KIND) == 0 {
-            word |= CUT;
-        }
         Head {
             release: note.release.as_nanos(),
             tag: note.tag,
-            word,
+            word: len | flags(len, note, lent),
         }
     }
 
@@ -253,7 +287,13 @@ impl Head {
     /// Returns whether a [`Tail`] follows.
     #[inline(always)]
     pub(super) fn has_tail(self) -> bool {
-        self.word & (LENT | CHECKSUM | KIND | CUT | PART) != 0
+        self.word & WITH_TAIL != 0
+    }
+
+    /// Returns whether this is the record of a frame without a [`Tail`].
+    #[inline(always)]
+    pub(super) fn is_plain(self) -> bool {
+        self.word & !LEN_MASK == 0
     }
 
     /// Returns the number of frame bytes in the record.
@@ -269,17 +309,13 @@ impl Head {
     /// Returns the offset of the frame's bytes in the record.
     #[inline(always)]
     pub(super) fn bytes_at(self) -> usize {
-        if self.has_tail() {
-            size_of::<Head>() + size_of::<Tail>()
-        } else {
-            size_of::<Head>()
-        }
+        bytes_at(self.word)
     }
 
     /// Returns the record's size in bytes, a multiple of [`ALIGN`].
     #[inline(always)]
     pub(super) fn record_size(self) -> usize {
-        self.bytes_at() + self.stored().next_multiple_of(ALIGN)
+        self.bytes_at() + aligned(self.stored())
     }
 
     #[inline(always)]

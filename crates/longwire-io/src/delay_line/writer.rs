@@ -1,6 +1,6 @@
 //! The writer's side.
 
-use super::record::{ALIGN, Head, LEN_MAX, Tail};
+use super::record::{ALIGN, Head, LEN_MAX, Tail, layout};
 use super::{Note, PushError, SharedState};
 use crate::arena::{FreeSegments, HugePages, SEGMENT, fence_streamed};
 use crate::sync::{Arc, Ordering};
@@ -40,8 +40,11 @@ pub struct DelayLineWriter {
     /// Records published to the reader.
     published: u64,
     free: FreeSegments,
-    /// Whether the current segment is assumed uncached.
-    cold: bool,
+    /// Position up to which the segment is prefetched.
+    warm: usize,
+    /// Minimum frame length for streaming: [`STREAM_MIN`] if the current segment is assumed
+    /// uncached, else unlimited.
+    stream_from: usize,
     /// Whether bytes were streamed since the last publication.
     streamed: bool,
 }
@@ -60,7 +63,8 @@ impl DelayLineWriter {
             pushed: 0,
             published: 0,
             free,
-            cold: false,
+            warm: at,
+            stream_from: usize::MAX,
             streamed: false,
         }
     }
@@ -69,25 +73,29 @@ impl DelayLineWriter {
     ///
     /// # Errors
     /// [`PushError::BudgetExhausted`] if the budget has no room for the frame; a shorter frame may
-    /// still fit. [`PushError::TooLong`] if the frame exceeds [`Self::frame_max`].
+    /// still fit. [`PushError::TooLong`] if the record exceeds a segment, which has room for any
+    /// frame up to [`Self::frame_max`].
     // A call would add 10 % to a short frame.
     #[inline(always)]
     pub fn push(&mut self, frame: &[u8], note: Note) -> Result<(), PushError> {
-        if frame.len() > FRAME_MAX {
-            return Err(PushError::TooLong);
-        }
+        let (bytes_at, size) = layout(frame.len(), &note);
+        let streams = frame.len() >= self.stream_from;
+        let record = self.reserve(size, streams)?;
         let head = Head::new(frame.len() as u32, &note, false);
-        let record = self.reserve(head.record_size())?;
-        self.write_descriptor(record, head, &note, 0);
-        let at = record + head.bytes_at();
-        if self.cold && frame.len() >= STREAM_MIN {
-            self.streamed = true;
-            // SAFETY: `reserve` gave this range to the writer alone, and `publish` fences the
-            // stores.
-            unsafe { self.shared.memory.stream_in(at, frame) };
-        } else {
-            // SAFETY: `reserve` gave this range to the writer alone.
-            unsafe { self.shared.memory.copy_in(at, frame) };
+        let memory = &self.shared.memory;
+        // SAFETY: `reserve` gave the record to the writer alone, with room for a tail if the frame's
+        // bytes are not right after the head. `publish` fences streamed stores.
+        unsafe {
+            if bytes_at > size_of::<Head>() {
+                memory.store(record + size_of::<Head>(), Tail::new(&note, head, 0));
+            }
+            if streams {
+                self.streamed = true;
+                memory.store(record, head);
+                memory.stream_in(record + bytes_at, frame);
+            } else {
+                memory.store_with(record, head, bytes_at, frame);
+            }
         }
         Ok(())
     }
@@ -103,8 +111,13 @@ impl DelayLineWriter {
             return Err(PushError::TooLong);
         }
         let head = Head::new(len, &note, true);
-        let record = self.reserve(head.record_size())?;
-        self.write_descriptor(record, head, &note, lent);
+        let record = self.reserve(head.record_size(), false)?;
+        // SAFETY: `reserve` gave the record to the writer alone, with room for a tail.
+        unsafe {
+            let memory = &self.shared.memory;
+            memory.store(record, head);
+            memory.store(record + size_of::<Head>(), Tail::new(&note, head, lent));
+        }
         Ok(())
     }
 
@@ -135,7 +148,7 @@ impl DelayLineWriter {
         // Upper bound: a descriptor of either size precedes the bytes.
         let size = size_of::<Head>() + size_of::<Tail>() + len.next_multiple_of(ALIGN);
         if self.at + size > self.limit {
-            self.next_segment()?;
+            self.next_segment(size)?;
         }
         Ok(())
     }
@@ -148,25 +161,31 @@ impl DelayLineWriter {
         all_published.then_some((self.shared.line, self.at, self.published))
     }
 
-    /// Reserves `size` bytes for a record, in the next segment if necessary.
+    /// Reserves `size` bytes for a record, in the next segment if necessary. `streams` means that its
+    /// frame will be streamed.
     #[inline(always)]
-    fn reserve(&mut self, size: usize) -> Result<usize, PushError> {
+    fn reserve(&mut self, size: usize, streams: bool) -> Result<usize, PushError> {
         if self.at + size > self.limit {
-            self.next_segment()?;
+            self.next_segment(size)?;
         }
         let record = self.at;
-        if !self.cold || size < STREAM_MIN {
-            let memory = &self.shared.memory;
-            memory.prefetch_to_write(record + PREFETCH_AHEAD, size);
-        }
         self.at += size;
         self.pushed += 1;
+        if streams {
+            self.warm = self.at;
+        } else {
+            let until = self.at + PREFETCH_AHEAD;
+            self.warm = self.shared.memory.prefetch_to_write(self.warm, until);
+        }
         Ok(record)
     }
 
-    /// Continues in a free segment.
+    /// Continues in a free segment, for a record of `size` bytes.
     #[cold]
-    fn next_segment(&mut self) -> Result<(), PushError> {
+    fn next_segment(&mut self, size: usize) -> Result<(), PushError> {
+        if size > ROOM {
+            return Err(PushError::TooLong);
+        }
         let next = self
             .free
             .take(&self.shared.returns)
@@ -176,21 +195,10 @@ impl DelayLineWriter {
         unsafe { self.shared.memory.store(self.at, Head::jump(next)) };
         self.at = next as usize * SEGMENT;
         self.limit = self.at + ROOM;
-        self.cold = self.memory_in_use() > COLD_ABOVE;
+        self.warm = self.at;
+        let is_cold = self.memory_in_use() > COLD_ABOVE;
+        self.stream_from = if is_cold { STREAM_MIN } else { usize::MAX };
         Ok(())
-    }
-
-    #[inline(always)]
-    fn write_descriptor(&mut self, record: usize, head: Head, note: &Note, lent: u64) {
-        // SAFETY: the reservation has room for the parts that `head` announces, and belongs to the
-        // writer until it is published.
-        unsafe {
-            self.shared.memory.store(record, head);
-            if head.has_tail() {
-                let tail = Tail::new(note, head, lent);
-                self.shared.memory.store(record + size_of::<Head>(), tail);
-            }
-        }
     }
 
     /// Returns the memory in bytes of segments in use or not yet reusable, including the current

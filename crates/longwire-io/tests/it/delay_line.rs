@@ -58,6 +58,12 @@ enum Step {
     Publish,
     Advance,
     Take,
+    /// Takes plain frames: at most `max`, due within `due` frames, of which `accepted` are consumed.
+    TakePlain {
+        max: usize,
+        due: u64,
+        accepted: usize,
+    },
     /// Frees the held frame with this index.
     Free(prop::sample::Index),
     Settle,
@@ -94,7 +100,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let push = (len, offloads(), prop::option::weighted(0.2, any::<u64>()))
         .prop_map(|(len, offload, lent)| Step::Push { len, offload, lent });
+    let take_plain = (0usize..40, 0u64..40, 0usize..40)
+        .prop_map(|(max, due, accepted)| Step::TakePlain { max, due, accepted });
     let step = prop_oneof![
+        3 => take_plain,
         8 => push,
         3 => Just(Step::Publish),
         3 => Just(Step::Advance),
@@ -233,8 +242,39 @@ impl Pair {
         front.is_some()
     }
 
+    /// Takes plain frames from the front. Fewer than expected may be taken at the end of a segment,
+    /// but the front frame has followed a jump.
+    fn take_plain(&mut self, max: usize, due: u64, accepted: usize) {
+        self.check_front();
+        let first = self.published.front().map(|front| front.fields.release);
+        let due_by = Nanos::from_nanos(first.unwrap_or_default().as_nanos() + (due << 20));
+        let is_due = |frame: &Expected| {
+            let fields = &frame.fields;
+            let extra = (fields.offload, fields.part, fields.lent, fields.wire_len);
+            extra == (Offload::NONE, None, None, fields.len) && fields.release <= due_by
+        };
+        let expected = self.published.iter().take_while(|frame| is_due(frame));
+        let expected: Vec<_> = expected.take(max.min(accepted)).cloned().collect();
+        let mut seen = Vec::new();
+        let taken = self.reader.take_plain(due_by, max, |release, bytes| {
+            let is_accepted = seen.len() < accepted;
+            if is_accepted {
+                seen.push((release, bytes.to_vec()));
+            }
+            is_accepted
+        });
+        assert_eq!(taken, seen.len() as u64);
+        assert!(!seen.is_empty() || expected.is_empty());
+        let expected = expected
+            .into_iter()
+            .map(|frame| (frame.fields.release, frame.bytes));
+        assert_eq!(seen, expected.take(seen.len()).collect::<Vec<_>>());
+        self.published.drain(..seen.len());
+    }
+
     fn step(&mut self, step: Step) {
         match step {
+            Step::TakePlain { max, due, accepted } => self.take_plain(max, due, accepted),
             Step::Push { len, offload, lent } => self.push(len, offload, lent),
             Step::Publish => {
                 self.writer.publish();

@@ -160,7 +160,7 @@ impl DelayLineReader {
         self.queued = self.queued.after(head);
         // Prefetch the next record to be decided: with a long queue, it is no longer cached.
         let memory = &self.shared.memory;
-        memory.prefetch_to_write(self.queued.at, size_of::<Head>());
+        memory.prefetch_to_write(self.queued.at, self.queued.at + size_of::<Head>());
         Some(meta)
     }
 
