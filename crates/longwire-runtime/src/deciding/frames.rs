@@ -269,9 +269,7 @@ impl Frames {
         }
     }
 
-    /// Returns the bytes of a frame on a line or in the table. Not inlined, so that
-    /// [`Frames::bytes`] can be.
-    #[inline(never)]
+    #[inline(always)]
     fn line_bytes(&self, line: u16, held: &HeldFrame) -> &[u8] {
         self.lines[usize::from(line)].bytes(held)
     }
@@ -287,8 +285,16 @@ impl Frames {
 
     /// Returns a frame's record on its line and its bytes; for a frame on no line, a record without a
     /// release.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self, frame: &Frame) -> (Descriptor, &[u8]) {
+        match &frame.place {
+            FramePlace::Line(line, held) => self.lines[usize::from(*line)].record(held),
+            FramePlace::Stored(_) | FramePlace::Shared(_) => self.record_off_line(frame),
+        }
+    }
+
+    #[inline(never)]
+    fn record_off_line(&self, frame: &Frame) -> (Descriptor, &[u8]) {
         let (bytes, part) = match self.place_of(frame) {
             Some(FramePlace::Line(line, held)) => {
                 return self.lines[usize::from(*line)].record(held);
@@ -394,7 +400,7 @@ impl Frames {
     }
 
     /// Releases a handle.
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, frame: Frame) {
         self.handles -= 1;
         match frame.place {
