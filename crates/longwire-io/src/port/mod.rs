@@ -67,6 +67,21 @@ impl<'a> RxFrame<'a> {
         RxFrame::with_offload(bytes, arrival, Offload::NONE)
     }
 
+    /// Copies the frame field by field. Passing the copy by reference leaves the original in
+    /// registers.
+    #[inline(always)]
+    #[must_use]
+    pub fn by_fields(&self) -> RxFrame<'a> {
+        let Offload { checksum, segments } = self.offload;
+        RxFrame {
+            bytes: self.bytes,
+            arrival: self.arrival,
+            offload: Offload { checksum, segments },
+            wire_len: self.wire_len,
+            lent: self.lent,
+        }
+    }
+
     /// Creates a complete frame.
     #[inline]
     pub(crate) fn with_offload(bytes: &'a [u8], arrival: Nanos, offload: Offload) -> RxFrame<'a> {

@@ -219,8 +219,8 @@ pub(crate) struct StageCells {
 #[derive(Debug, Default)]
 pub(crate) struct BurstCounts {
     packets: u64,
-    bytes: u64,
     crossed: u64,
+    bytes: u64,
 }
 
 impl BurstCounts {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longwire_engine::{LinkId, Nanos};
-use longwire_io::delay_line::Descriptor;
+use longwire_io::delay_line::{DelayLineReader, Descriptor};
 use longwire_io::port::offload::Joiner;
 use longwire_io::{PortError, PushResult, TxFrame, TxPort};
 
@@ -193,6 +193,46 @@ impl Account {
         pushed
     }
 
+    /// Like [`Account::give_from`] for the plain frames at the front of a line. May end before other
+    /// frames that are due. Returns whether the port is full.
+    #[inline(always)]
+    pub fn give_plain<T: TxPort>(
+        &mut self,
+        port: &mut T,
+        line: &mut DelayLineReader,
+        due_by: Nanos,
+    ) -> bool {
+        if self.train.is_open() || self.notes_bytes() {
+            return false;
+        }
+        let room = BURST - self.batch.len();
+        let (mut is_full, mut refused, mut bytes_out) = (false, 0, 0);
+        let batch = &mut self.batch;
+        let taken = line.take_plain(due_by, room, |release, bytes| {
+            let pushed = port.push(TxFrame::whole(bytes, release));
+            if pushed == PushResult::Taken {
+                bytes_out += bytes.len() as u64;
+                batch.push(PushedFrame {
+                    release,
+                    wire_frames: 1,
+                    wire_bytes: bytes.len() as u32,
+                    link: NO_LINK,
+                    joined: false,
+                });
+                return true;
+            }
+            is_full = pushed == PushResult::Full;
+            refused += u64::from(!is_full);
+            !is_full
+        });
+        self.counts.crossed(taken);
+        self.counts.passed(taken - refused, bytes_out);
+        if refused > 0 {
+            self.refuse(refused);
+        }
+        is_full
+    }
+
     /// Pushes a router's ICMP error to the port. It does not count as a link's frame.
     pub fn give_icmp<T: TxPort>(
         &mut self,
@@ -317,9 +357,14 @@ impl Account {
             link: link.unwrap_or(NO_LINK),
             joined: false,
         });
-        if self.addresses.is_some() || self.record_handle.is_some() || self.log.is_some() {
+        if self.notes_bytes() {
             self.note_bytes(frame, bytes, due_by);
         }
+    }
+
+    #[inline]
+    fn notes_bytes(&self) -> bool {
+        self.addresses.is_some() || self.record_handle.is_some() || self.log.is_some()
     }
 
     /// Passes a pushed frame to the address table, the recorder and the log.
@@ -434,14 +479,16 @@ impl Account {
         }
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
+        let mut departures = self.departures.as_deref_mut();
         let threshold = self.judge.threshold();
-        for handed in &self.batch[..left] {
+        let values = self.batch[..left].iter().map(|handed| {
             let release = handed.release;
             let lateness = handover.saturating_sub(release);
-            if let Some(departures) = &mut self.departures {
+            if let Some(departures) = &mut departures {
                 departures.record(release, lateness);
             }
-            handover = handover.saturating_add(Nanos::from_nanos(share));
+            // At most `end`.
+            handover = Nanos::from_nanos(handover.as_nanos() + share);
             let steps = lateness.as_nanos() / LATENESS_STEP;
             if lateness >= threshold {
                 let frames = u64::from(handed.wire_frames);
@@ -458,8 +505,9 @@ impl Account {
                     });
                 }
             }
-            self.lateness.record_steps(steps, handed.wire_frames);
-        }
+            (steps, handed.wire_frames)
+        });
+        self.lateness.record_steps(values);
         self.batch.drain(..left);
         self.publish();
         self.rest(end);

@@ -124,8 +124,34 @@ impl Admission {
         }
     }
 
+    /// Returns whether [`Admission::admit_directly`] is faster than [`Admission::admit`].
+    pub fn decides_directly(&self) -> bool {
+        let lane = self.lane.as_ref().filter(|_| !self.cut_all);
+        lane.is_some_and(RunLane::only_counts) && self.addresses.is_none()
+    }
+
+    /// Like [`Admission::admit`] if [`Admission::decides_directly`]. Fast for wire frames that the
+    /// link delivers unchanged or drops, at arrival.
+    #[inline(always)]
+    pub fn admit_directly(&mut self, frame: RxFrame<'_>) {
+        let is_whole = frame.offload == Offload::NONE && frame.wire_len == frame.bytes.len() as u32;
+        let meta = FrameMeta::new(frame.arrival, frame.wire_len);
+        let release = match &mut self.lane {
+            Some(lane) if is_whole => lane.release_of(&meta, frame.bytes),
+            _ => None,
+        };
+        let Some(release) = release else {
+            return self.admit(frame.by_fields());
+        };
+        self.latest = frame.arrival;
+        self.entry.count_arrival(frame.wire_len);
+        if let Some(release) = release {
+            self.entry.keep(&frame, release);
+        }
+    }
+
     /// Admits an arriving buffer.
-    #[inline]
+    #[inline(never)]
     pub fn admit(&mut self, frame: RxFrame<'_>) {
         self.note_arrival(&frame);
         if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
@@ -137,16 +163,15 @@ impl Admission {
         }
     }
 
-    /// Like [`Admission::admit`], for a stage without a link.
-    #[inline]
+    /// Like [`Admission::admit`], for a stage without a link. Fast for wire frames.
+    #[inline(always)]
     pub fn admit_undecided(&mut self, frame: RxFrame<'_>) {
-        self.note_arrival(&frame);
-        if frame.offload.checksum.is_none() && frame.offload.segments.is_none() {
-            self.entry.count_arrival(frame.wire_len);
-            self.entry.keep(&frame, frame.arrival);
-        } else {
-            self.admit_cut(frame);
+        if frame.offload != Offload::NONE || self.addresses.is_some() {
+            return self.admit(frame.by_fields());
         }
+        self.latest = frame.arrival;
+        self.entry.count_arrival(frame.wire_len);
+        self.entry.keep(&frame, frame.arrival);
     }
 
     #[inline(always)]
@@ -334,13 +359,22 @@ impl LineEntry {
     /// Puts a frame on the line. Inlined only in the common case.
     #[inline(always)]
     fn keep(&mut self, frame: &RxFrame<'_>, release: Nanos) {
-        let note = self.note(release, frame.wire_len);
-        let kept = match frame.lent {
-            Some(place) if frame.bytes.len() >= self.lend_from => {
-                self.line.push_lent(place, frame.bytes.len() as u32, note)
-            }
-            _ => self.line.push(frame.bytes, note),
-        };
+        if frame.lent.is_some() && frame.bytes.len() >= self.lend_from {
+            return self.keep_lent(frame.lent, frame.bytes.len(), frame.wire_len, release);
+        }
+        let kept = self
+            .line
+            .push(frame.bytes, self.note(release, frame.wire_len));
+        self.count_kept(kept, 1);
+    }
+
+    /// Puts a frame that stays in its port's memory on the line.
+    // By value and not inlined, so that the common case keeps frame and note in registers.
+    #[inline(never)]
+    fn keep_lent(&mut self, lent: Option<u64>, len: usize, wire_len: u32, release: Nanos) {
+        let note = self.note(release, wire_len);
+        let place = lent.unwrap_or_default();
+        let kept = self.line.push_lent(place, len as u32, note);
         self.count_kept(kept, 1);
     }
 

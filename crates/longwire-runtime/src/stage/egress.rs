@@ -142,21 +142,17 @@ impl<T: TxPort> Egress<T> {
         let mut full = false;
         self.stepped = now;
         let due_by = now.saturating_add(self.account.lead);
-        while self.account.batch.len() < BURST
-            && let Some((next, bytes)) = self.releases.front(due_by)
+        while !full
+            && self.account.batch.len() < BURST
+            && let Some(given) = self.give_next(due_by, turn)
         {
-            let place = place_of(next.release(), next.tag(), self.account.lead);
-            if turn.is_some_and(|turn| !turn.allows(place)) {
-                break;
+            full = given == PushResult::Full;
+            if !full
+                && turn.is_none()
+                && let Some(line) = self.releases.line()
+            {
+                full = self.account.give_plain(&mut self.port, line, due_by);
             }
-            let given = self
-                .account
-                .give_from(&mut self.port, None, (&next, bytes), due_by);
-            if given == PushResult::Full {
-                full = true;
-                break;
-            }
-            self.releases.advance();
         }
         self.releases.publish();
         if full && self.account.batch.is_empty() {
@@ -165,6 +161,22 @@ impl<T: TxPort> Egress<T> {
         }
         let frames = self.flush(now)?;
         Ok(SendOutcome { frames, full })
+    }
+
+    /// Pushes the next frame to the port if it is due and `turn` allows.
+    #[inline]
+    fn give_next(&mut self, due_by: Nanos, turn: Option<&Turn>) -> Option<PushResult> {
+        let (next, bytes) = self.releases.front(due_by)?;
+        let place = place_of(next.release(), next.tag(), self.account.lead);
+        if turn.is_some_and(|turn| !turn.allows(place)) {
+            return None;
+        }
+        let frame = (&next, bytes);
+        let given = self.account.give_from(&mut self.port, None, frame, due_by);
+        if given != PushResult::Full {
+            self.releases.advance();
+        }
+        Some(given)
     }
 
     /// Flushes the port and returns the number of frames that left.

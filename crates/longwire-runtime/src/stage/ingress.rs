@@ -78,6 +78,8 @@ impl<R: RxPort> Ingress<R> {
     pub fn step(&mut self) -> Result<Step, PortError> {
         if self.admission.undecided {
             self.step_undecided()
+        } else if self.admission.decides_directly() {
+            self.step_with(|admission, frame| admission.admit_directly(frame))
         } else {
             self.step_with(|admission, frame| admission.admit(frame))
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
 use longwire_engine::{
-    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos,
+    Delivery, DropReason, FrameAccess, FrameMeta, Lane, LaneHost, Link, LinkId, Nanos, Verdict,
 };
 use longwire_io::Bell;
 use longwire_packet::bridge::PortIndex;
@@ -123,6 +123,30 @@ impl<T> RunLane<T> {
     pub fn records_frames(&self) -> bool {
         let recorder = self.accounts.recorder.as_ref();
         recorder.is_some_and(|recorder| recorder.with_frames())
+    }
+
+    /// Returns whether verdicts are only counted, neither recorded nor logged.
+    pub fn only_counts(&self) -> bool {
+        self.accounts.recorder.is_none() && self.accounts.log.is_none()
+    }
+
+    /// Returns the release of a wire frame (`None` if dropped), if the link decides at arrival and
+    /// leaves frames unchanged. Only if [`RunLane::only_counts`].
+    #[inline(always)]
+    pub fn release_of(&mut self, meta: &FrameMeta, bytes: &[u8]) -> Option<Option<Nanos>> {
+        let verdict = self.lane.offer_plain(meta, bytes)?;
+        let cells = &self.accounts.shared.link.link;
+        match verdict {
+            Verdict::Deliver(delivery) => {
+                cells.delivered(&delivery, false);
+                Some(Some(delivery.release))
+            }
+            Verdict::Drop(reason) => {
+                cells.dropped(reason);
+                Some(None)
+            }
+            Verdict::Queued => None,
+        }
     }
 
     /// Offers a wire frame, after making the decisions due by its arrival.

@@ -94,14 +94,20 @@ impl LatenessRecorder {
         }
     }
 
-    /// Records a value in whole steps.
+    /// Records values in whole steps, each with its number of times.
     #[inline]
-    pub fn record_steps(&mut self, steps: u64, times: u32) {
-        let short = self.short.get_or_insert_default();
-        let short = short.0.get_mut(steps as usize);
-        match short.and_then(|count| Some((count.checked_add(times)?, count))) {
-            Some((sum, count)) => *count = sum,
-            None => self.record(Nanos::from_nanos(steps * LATENESS_STEP), times.into()),
+    pub fn record_steps(&mut self, values: impl Iterator<Item = (u64, u32)>) {
+        let ShortValues(short) = self.short.get_or_insert_default();
+        for (steps, times) in values {
+            let short = short.get_mut(steps as usize);
+            match short.and_then(|count| Some((count.checked_add(times)?, count))) {
+                Some((sum, count)) => *count = sum,
+                None if times > 0 => {
+                    let value = steps * LATENESS_STEP;
+                    self.own.saturating_record_n(value, times.into());
+                }
+                None => {}
+            }
         }
     }
 

@@ -110,6 +110,15 @@ impl Releases {
         }
     }
 
+    /// Returns the line if it is the release queue.
+    #[inline(always)]
+    pub fn line(&mut self) -> Option<&mut DelayLineReader> {
+        match self {
+            Releases::OnLine(line) => Some(line),
+            Releases::Sorted(_) | Releases::Decided(_) => None,
+        }
+    }
+
     /// Removes the frame that [`Releases::front`] returned.
     #[inline(always)]
     pub fn advance(&mut self) {
