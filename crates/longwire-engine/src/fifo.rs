@@ -64,6 +64,38 @@ impl<T> Fifo<T> {
         self.len
     }
 
+    /// Returns the first item.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&T> {
+        self.first.front()
+    }
+
+    /// Returns the last item.
+    #[inline]
+    pub(crate) fn back(&self) -> Option<&T> {
+        let rest = self.more.as_ref().and_then(|more| more.rest.back());
+        rest.unwrap_or(&self.first).back()
+    }
+
+    /// Returns the item at this position if it is in the first two blocks.
+    #[inline]
+    pub(crate) fn get_near(&self, index: usize) -> Option<&T> {
+        let second = || self.more.as_ref()?.rest.front();
+        let in_second = || second()?.get(index.checked_sub(self.first.len())?);
+        self.first.get(index).or_else(in_second)
+    }
+
+    /// Removes the items for which `keep` returns `false`. Visits all items.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        let mut kept = Fifo::default();
+        while let Some(item) = self.pop_front() {
+            if keep(&item) {
+                kept.push_back(item);
+            }
+        }
+        *self = kept;
+    }
+
     /// Iterates from the front.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let rest = self.more.iter().flat_map(|more| more.rest.iter().flatten());
@@ -190,8 +222,15 @@ mod tests {
                 line.clear();
                 oracle.clear();
             }
+            if round % 7 == 6 {
+                line.retain(|item| item % 3 > 0);
+                oracle.retain(|item| item % 3 > 0);
+            }
             assert_eq!(line.len, oracle.len());
             assert!(line.iter().eq(&oracle));
+            assert_eq!((line.front(), line.back()), (oracle.front(), oracle.back()));
+            let near = (0..Fifo::<u64>::BLOCK).map(|index| line.get_near(index));
+            assert!(near.eq((0..Fifo::<u64>::BLOCK).map(|index| oracle.get(index))));
         }
         assert!(next > 20_000, "the queue was hardly used");
     }

@@ -3,11 +3,11 @@
 mod sorted;
 mod wheel;
 
-use alloc::collections::VecDeque;
 use core::cmp::Ordering;
 
 use longwire_units::Nanos;
 
+use crate::fifo::Fifo;
 use crate::link::LinkId;
 use sorted::Sorted;
 
@@ -21,12 +21,14 @@ use sorted::Sorted;
 ///
 /// Ties are released in the order of link numbers, and within a link in push order, so several
 /// queues that share the links release in the same order as one queue with all links. Memory grows
-/// and shrinks with the number of items, except for the capacity of at most 65,536 items in the
-/// run, and 0.5 MB allocated when the first item out of order is pushed for a later slot.
+/// and shrinks with the number of items, except for 0.5 MB allocated when the first item out of
+/// order is pushed for a later slot.
 #[derive(Debug)]
 pub struct ReleaseQueue<T> {
     /// Items in order.
-    run: VecDeque<WaitingItem<T>>,
+    run: Fifo<WaitingItem<T>>,
+    /// Release of the run's last item.
+    run_last: Nanos,
     /// Items pushed out of order, or while the sorted part was not empty.
     sorted: Sorted<T>,
     pushed: Sequence,
@@ -76,9 +78,6 @@ struct WaitingItem<T> {
     item: T,
 }
 
-/// Maximum length of the run: growing a longer one is too slow for a hot path.
-const RUN_MAX: usize = 1 << 16;
-
 impl<T> Default for ReleaseQueue<T> {
     fn default() -> ReleaseQueue<T> {
         ReleaseQueue::new()
@@ -89,7 +88,8 @@ impl<T> ReleaseQueue<T> {
     /// Creates an empty queue.
     pub fn new() -> ReleaseQueue<T> {
         ReleaseQueue {
-            run: VecDeque::new(),
+            run: Fifo::default(),
+            run_last: Nanos::ZERO,
             sorted: Sorted::new(),
             pushed: Sequence::default(),
         }
@@ -110,8 +110,11 @@ impl<T> ReleaseQueue<T> {
     #[inline]
     pub(crate) fn push_at(&mut self, place: ReleaseKey, item: T) {
         let waiting = WaitingItem { place, item };
-        let is_in_order = self.run.back().is_none_or(|last| last.place < place);
-        if is_in_order && self.sorted.len() == 0 && self.run.len() < RUN_MAX {
+        // Only ties compare whole keys, which are farther away.
+        let is_in_order =
+            place.release > self.run_last || self.run.back().is_none_or(|last| last.place < place);
+        if is_in_order && self.sorted.len() == 0 {
+            self.run_last = place.release;
             self.run.push_back(waiting);
         } else {
             self.sorted.push(waiting);
@@ -134,10 +137,7 @@ impl<T> ReleaseQueue<T> {
         if self.sorted.len() > 0 && !self.is_run_next() {
             return self.sorted.pop_due(now);
         }
-        if self.run.front().is_none_or(|next| next.place.release > now) {
-            return None;
-        }
-        let waiting = self.run.pop_front()?;
+        let waiting = self.run.pop_front_if(|next| next.place.release <= now)?;
         Some((waiting.place.link, waiting.place.release, waiting.item))
     }
 
@@ -191,7 +191,7 @@ impl<T> ReleaseQueue<T> {
     /// Returns the item about `items` positions ahead, if known without a search.
     #[inline]
     pub fn ahead(&self, items: usize) -> Option<&T> {
-        let of_run = self.run.get(items);
+        let of_run = self.run.get_near(items);
         let waiting = of_run.or_else(|| self.sorted.upcoming().nth(items));
         waiting.map(|waiting| &waiting.item)
     }
