@@ -61,6 +61,8 @@ pub(super) struct DecidingOutput<T> {
     pub port: T,
     account: Account,
     ready: VecDeque<DueFrame>,
+    /// Release of the first frame pushed since the last flush without waiting in `ready`.
+    first_pushed: Option<Nanos>,
     /// Whether the interface at the port's other end has no carrier.
     pub no_carrier: bool,
     /// Whether the port rejected a frame at the last attempt.
@@ -94,20 +96,35 @@ impl<T: TxPort> DecidingOutput<T> {
         !self.ready.is_empty() || self.unsent() > 0
     }
 
+    /// Pushes a due frame to the port, or queues it behind earlier ones.
+    #[inline(always)]
+    fn leave(&mut self, frames: &mut Frames, due: DueFrame, now: Nanos) {
+        let is_next = self.ready.is_empty() && self.account.batch.len() < BURST;
+        if is_next && self.push(frames, &due, now) != PushResult::Full {
+            self.first_pushed.get_or_insert(due.release);
+            return frames.free(due.frame);
+        }
+        self.ready.push_back(due);
+    }
+
     /// Pushes the next ready frame to the port, if any.
     fn push_ready(&mut self, frames: &mut Frames, now: Nanos) -> Option<PushResult> {
-        let next = self.ready.front()?;
-        let (descriptor, bytes) = frames.record(&next.frame);
-        let descriptor = descriptor.released_at(next.release);
-        let (port, account) = (&mut self.port, &mut self.account);
-        let pushed = account.give_from(port, next.last, (&descriptor, bytes), now);
+        let next = self.ready.pop_front()?;
+        let pushed = self.push(frames, &next, now);
         if pushed == PushResult::Full {
-            return Some(pushed);
-        }
-        if let Some(next) = self.ready.pop_front() {
+            self.ready.push_front(next);
+        } else {
             frames.free(next.frame);
         }
         Some(pushed)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, frames: &Frames, due: &DueFrame, now: Nanos) -> PushResult {
+        let (descriptor, bytes) = frames.record(&due.frame);
+        let descriptor = descriptor.released_at(due.release);
+        let (port, account) = (&mut self.port, &mut self.account);
+        account.give_from(port, due.last, (&descriptor, bytes), now)
     }
 
     /// Pushes the first decided frame of a line to the port.
@@ -192,6 +209,7 @@ impl<T: TxPort> DecidingStage<T> {
             port,
             account: Account::new(judge(), Nanos::ZERO, record_handle, shared),
             ready: VecDeque::new(),
+            first_pushed: None,
             no_carrier: false,
             full: false,
             lost: false,
@@ -318,7 +336,7 @@ impl<T: TxPort> DecidingStage<T> {
         self.core.slack.min(self.slack_max)
     }
 
-    /// Moves due frames to the queues of their output ports.
+    /// Pushes due frames to their output ports, or moves them to the ports' queues.
     fn make_ready(&mut self, now: Nanos) {
         for _ in 0..2 * TAKEN_IN {
             let Some((mut frame, release, last)) = self.core.pop_due(now) else {
@@ -339,7 +357,14 @@ impl<T: TxPort> DecidingStage<T> {
                     }
                     Some(output) => {
                         let older = self.core.lanes.leave_in_place(port);
-                        output.ready.push_back(ready(frame, older));
+                        let due = ready(frame, older);
+                        let frames = &mut self.core.shards.first.state.frames;
+                        // Frames decided in place may be due earlier.
+                        if self.core.lanes.are_open() || frames.in_place > 0 {
+                            output.ready.push_back(due);
+                        } else {
+                            output.leave(frames, due, now);
+                        }
                     }
                     None => self.core.shards.first.state.frames.free(frame),
                 },
@@ -385,8 +410,9 @@ impl<T: TxPort> DecidingStage<T> {
             if self.outputs[index].full {
                 continue;
             }
-            let ready = self.outputs[index].ready.front();
-            let ready = ready.map(|ready| ready.release);
+            let output = &self.outputs[index];
+            let ready = output.ready.front().map(|ready| ready.release);
+            let ready = output.first_pushed.or(ready);
             let on_line = self.due_on_line(index, now).map(|next| next.release());
             oldest = [oldest, ready, on_line].into_iter().flatten().min();
         }
@@ -467,7 +493,7 @@ impl<T: TxPort> DecidingStage<T> {
             return Ok(0);
         }
         let line = self.core.lanes.feeder_of(index);
-        let nothing_ready = output.ready.is_empty();
+        let nothing_ready = output.first_pushed.take().is_none() && output.ready.is_empty();
         if nothing_ready && output.unsent() == 0 && self.due_on_line(index, now).is_none() {
             let output = &mut self.outputs[index];
             if output.fills {
