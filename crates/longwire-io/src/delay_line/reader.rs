@@ -187,7 +187,7 @@ impl DelayLineReader {
     }
 
     /// Consumes the front frame but keeps its bytes.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self) -> Option<HeldFrame> {
         let head = self.front_head()?;
         let frame = HeldFrame::new(self.at, self.shared.line);

@@ -107,7 +107,7 @@ impl Bridge {
 
     /// Decides where to send a frame that arrives at `port` at `now`. `frame` is the frame or at
     /// least its first 128 bytes.
-    #[inline]
+    #[inline(always)]
     pub fn forward(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         let forwarding = self.decide(now, port, frame);
         self.counters.note(forwarding);
@@ -116,7 +116,7 @@ impl Bridge {
 
     /// Decides in this order: port, partner, headers, learning of the source, reserved addresses,
     /// groups, known destination, loops and storms.
-    #[inline]
+    #[inline(always)]
     fn decide(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         if port.0 >= self.ports {
             return Forwarding::None(NotForwarded::NoSuchPort);
@@ -125,6 +125,12 @@ impl Bridge {
             let partner = partners[usize::from(port.0)];
             return partner.map_or(Forwarding::None(NotForwarded::Unpaired), Forwarding::One);
         }
+        self.decide_by_station(now, port, frame)
+    }
+
+    // Not inlined, so that the decision for paired ports is.
+    #[inline(never)]
+    fn decide_by_station(&mut self, now: Nanos, port: PortIndex, frame: &[u8]) -> Forwarding {
         let Some((destination, source, vlan)) = addresses(frame) else {
             return Forwarding::None(NotForwarded::Short);
         };

@@ -185,13 +185,18 @@ impl<T: Copy> Classifier<T> {
     }
 
     /// Extracts a frame's fields for [`Classifier::classify_by`].
-    #[inline]
+    #[inline(always)]
     pub fn key(&self, arrival: PortIndex, frame: &[u8]) -> FrameKey {
         if let Some(mask) = self.addresses_mask
             && let Some(addresses) = untagged_addresses(frame)
         {
             return FrameKey(UsedFields::Addresses(addresses & mask));
         }
+        self.all_fields(arrival, frame)
+    }
+
+    #[inline(never)]
+    fn all_fields(&self, arrival: PortIndex, frame: &[u8]) -> FrameKey {
         let (with_transport, below_ip) = (self.transports > 0, self.below_ip > 0);
         let fields = FrameFields::of(arrival, frame, with_transport, below_ip);
         FrameKey(UsedFields::All(fields))
@@ -218,17 +223,22 @@ impl<T: Copy> Classifier<T> {
     }
 
     /// Like [`Classifier::classify`], for a key extracted after the last change to the rules.
-    #[inline]
+    #[inline(always)]
     pub fn classify_by(&self, key: &FrameKey, frame: &[u8], wire_len: u32) -> Classified<T> {
-        let fields = match (&key.0, &self.visits[..]) {
+        match (&key.0, &self.visits[..]) {
             (UsedFields::Addresses(word), [(_, number)]) => {
                 // Such a shape's chains have no further conditions.
                 let entry = self.shapes[*number as usize].table.get_word(*word);
-                return self.classified((entry != 0).then(|| head(entry)));
+                self.classified((entry != 0).then(|| head(entry)))
             }
-            (UsedFields::Addresses(_), _) => return self.classified(None),
-            (UsedFields::All(fields), _) => fields,
-        };
+            (UsedFields::Addresses(_), _) => self.classified(None),
+            (UsedFields::All(fields), _) => self.classify_fields(fields, frame, wire_len),
+        }
+    }
+
+    // Not inlined, so that lookups of addresses are.
+    #[inline(never)]
+    fn classify_fields(&self, fields: &FrameFields, frame: &[u8], wire_len: u32) -> Classified<T> {
         let [(_, number)] = self.visits[..] else {
             return self.classify_among(fields, frame, wire_len);
         };
@@ -266,6 +276,7 @@ impl<T: Copy> Classifier<T> {
         self.classified(best.map(|(_, rule)| rule))
     }
 
+    #[inline(always)]
     fn classified(&self, rule: Option<u32>) -> Classified<T> {
         Classified {
             target: rule.map_or(self.unmatched, |rule| self.targets[rule as usize]),

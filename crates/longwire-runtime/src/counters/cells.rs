@@ -87,7 +87,7 @@ impl LinkCells {
     }
 
     /// Counts a delivery's effects. `copy` marks a duplicate.
-    #[inline]
+    #[inline(always)]
     pub fn delivered(&self, delivery: &Delivery, copy: bool) {
         self.scheduled.add(1);
         if delivery.raised {
