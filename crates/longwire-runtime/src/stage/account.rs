@@ -480,9 +480,9 @@ impl Account {
         let share = end.saturating_sub(start).as_nanos() / (left as u64).max(1);
         let mut handover = start;
         let mut departures = self.departures.as_deref_mut();
-        let threshold = self.judge.threshold();
-        let values = self.batch[..left].iter().map(|handed| {
-            let release = handed.release;
+        let (counts, histogram) = self.lateness.counts_below(self.judge.threshold());
+        for handed in &self.batch[..left] {
+            let (release, frames) = (handed.release, handed.wire_frames);
             let lateness = handover.saturating_sub(release);
             if let Some(departures) = &mut departures {
                 departures.record(release, lateness);
@@ -490,24 +490,32 @@ impl Account {
             // At most `end`.
             handover = Nanos::from_nanos(handover.as_nanos() + share);
             let steps = lateness.as_nanos() / LATENESS_STEP;
-            if lateness >= threshold {
-                let frames = u64::from(handed.wire_frames);
-                let recorded = Nanos::from_nanos(steps * LATENESS_STEP);
-                let cause = self.judge.judge(release, lateness, recorded, frames);
-                let (full_at, overloaded) = (self.full_at, self.overloaded);
-                if let Some(artifact) = local_cause(cause, release, full_at, overloaded) {
-                    self.shared.egress.artifacts[artifact].add(frames);
-                    late(LateFrame {
-                        link: Some(handed.link).filter(|link| *link != NO_LINK),
-                        lateness,
-                        wire_frames: frames,
-                        artifact,
-                    });
-                }
+            if let Some(count) = counts.get_mut(steps as usize)
+                && let Some(sum) = count.checked_add(frames)
+            {
+                *count = sum;
+                continue;
             }
-            (steps, handed.wire_frames)
-        });
-        self.lateness.record_steps(values);
+            let (recorded, frames) = (steps * LATENESS_STEP, u64::from(frames));
+            if frames > 0 {
+                histogram.saturating_record_n(recorded, frames);
+            }
+            if lateness < self.judge.threshold() {
+                continue;
+            }
+            let recorded = Nanos::from_nanos(recorded);
+            let cause = self.judge.judge(release, lateness, recorded, frames);
+            let (full_at, overloaded) = (self.full_at, self.overloaded);
+            if let Some(artifact) = local_cause(cause, release, full_at, overloaded) {
+                self.shared.egress.artifacts[artifact].add(frames);
+                late(LateFrame {
+                    link: Some(handed.link).filter(|link| *link != NO_LINK),
+                    lateness,
+                    wire_frames: frames,
+                    artifact,
+                });
+            }
+        }
         self.batch.drain(..left);
         self.publish();
         self.rest(end);

@@ -94,21 +94,13 @@ impl LatenessRecorder {
         }
     }
 
-    /// Records values in whole steps, each with its number of times.
+    /// Returns the counts of values below `bound` and below 65 us, by steps of [`LATENESS_STEP`], and
+    /// the histogram for other values.
     #[inline]
-    pub fn record_steps(&mut self, values: impl Iterator<Item = (u64, u32)>) {
+    pub fn counts_below(&mut self, bound: Nanos) -> (&mut [u32], &mut NanosHistogram) {
         let ShortValues(short) = self.short.get_or_insert_default();
-        for (steps, times) in values {
-            let short = short.get_mut(steps as usize);
-            match short.and_then(|count| Some((count.checked_add(times)?, count))) {
-                Some((sum, count)) => *count = sum,
-                None if times > 0 => {
-                    let value = steps * LATENESS_STEP;
-                    self.own.saturating_record_n(value, times.into());
-                }
-                None => {}
-            }
-        }
+        let steps = bound.as_nanos() / LATENESS_STEP;
+        (&mut short[..SHORT_STEPS.min(steps as usize)], &mut self.own)
     }
 
     /// Adds to the shared histogram if due and no reader holds the lock; with `force`, in any case.

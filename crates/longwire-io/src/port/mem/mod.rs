@@ -60,12 +60,6 @@ impl Region {
     fn warm(&self, place: usize) {
         prefetch_to_read(self.bytes.as_ptr().wrapping_add(place), self.size);
     }
-
-    #[inline]
-    fn frame(&self, place: u64) -> &[u8] {
-        let at = place as usize;
-        self.bytes.get(at..at + self.size).unwrap_or(&[])
-    }
 }
 
 fn number_frame(frame: &mut [u8], number: u64) {
@@ -143,10 +137,11 @@ impl Sink {
         self.damaged
     }
 
-    #[inline]
-    fn copy(&mut self, bytes: &[u8]) {
-        if bytes.len() > self.slot {
-            self.grow(bytes.len());
+    /// Returns `false` if the frame is too long.
+    #[inline(always)]
+    fn copy(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > self.slot && !self.grow(bytes.len()) {
+            return false;
         }
         let slot = &mut self.ring[self.next..][..bytes.len()];
         copy(bytes, slot);
@@ -156,14 +151,19 @@ impl Sink {
             self.next = 0;
         }
         self.bytes += bytes.len() as u64;
+        true
     }
 
-    /// Enlarges the ring for longer frames.
+    /// Enlarges the ring for longer frames. Returns `false` if the frame is too long.
     #[cold]
-    fn grow(&mut self, len: usize) {
+    fn grow(&mut self, len: usize) -> bool {
+        if len > FRAME_MAX {
+            return false;
+        }
         self.slot = len.next_multiple_of(64);
         self.ring = vec![0; self.slot * SLOTS];
         self.next = 0;
+        true
     }
 
     #[inline]
@@ -201,12 +201,10 @@ impl TxPort for Sink {
     // A call would take a fifth of a short frame's time at the egress.
     #[inline(always)]
     fn push(&mut self, frame: TxFrame<'_>) -> PushResult {
-        if frame.bytes.len() > FRAME_MAX {
-            return PushResult::Refused;
-        }
         match frame.lent {
             Some(place) => self.take_in_place(place),
-            None => self.copy(frame.bytes),
+            None if !self.copy(frame.bytes) => return PushResult::Refused,
+            None => {}
         }
         self.pushed += 1;
         PushResult::Taken
@@ -240,11 +238,7 @@ pub struct Source {
     region: Arc<Region>,
     next_place: usize,
     left: u64,
-    /// Serialisation time of a frame: nanoseconds, and a remainder in units of 1 ns / `rate`.
-    interval: (u64, u64),
-    rate: u64,
-    /// Arrival of the next frame in virtual time, and its remainder.
-    now: (u64, u64),
+    wire: SaturatedWire,
     /// Whether frames are lent in place, without reading their bytes.
     lending: bool,
 }
@@ -253,21 +247,38 @@ impl Source {
     /// Creates a source of `count` frames of `size` bytes from a region of about `area` bytes, with
     /// the arrivals of a saturated wire at this rate, from time zero on.
     pub fn paced(size: usize, area: usize, rate: BitRate, count: u64) -> Source {
-        let rate = rate.bits_per_sec();
-        let interval = u128::from(size as u64 * 8) * 1_000_000_000;
-        let parts = (interval / u128::from(rate), interval % u128::from(rate));
         Source {
             region: Region::new(size, area),
             next_place: 0,
             left: count,
-            interval: (u64::try_from(parts.0).unwrap_or(u64::MAX), parts.1 as u64),
-            rate,
-            now: (0, 0),
+            wire: SaturatedWire::new(size, rate),
             lending: false,
         }
     }
+}
 
-    /// Returns the next arrival.
+/// Arrivals of frames of equal length from a wire that is never idle.
+#[derive(Clone, Copy, Debug)]
+struct SaturatedWire {
+    rate: u64,
+    /// Serialisation time of a frame: nanoseconds, and a remainder in units of 1 ns / `rate`.
+    interval: (u64, u64),
+    /// Arrival of the next frame in virtual time, and its remainder.
+    now: (u64, u64),
+}
+
+impl SaturatedWire {
+    fn new(size: usize, rate: BitRate) -> SaturatedWire {
+        let rate = rate.bits_per_sec();
+        let interval = u128::from(size as u64 * 8) * 1_000_000_000;
+        let (nanos, remainder) = (interval / u128::from(rate), interval % u128::from(rate));
+        SaturatedWire {
+            rate,
+            interval: (u64::try_from(nanos).unwrap_or(u64::MAX), remainder as u64),
+            now: (0, 0),
+        }
+    }
+
     #[inline(always)]
     fn next_arrival(&mut self) -> Nanos {
         let arrival = Nanos::from_nanos(self.now.0);
@@ -283,28 +294,27 @@ impl RxPort for Source {
     #[inline]
     fn receive(&mut self, _now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let frames = self.left.min(max as u64) as usize;
-        let len = self.region.size as u32;
-        let warms = !self.lending && self.region.bytes.len() > CACHED;
+        let region = &*self.region;
+        let Region { size, stride, .. } = *region;
+        let warms = !self.lending && region.bytes.len() > CACHED;
+        let (mut place, mut wire) = (self.next_place, self.wire);
         for _ in 0..frames {
-            let arrival = self.next_arrival();
-            let place = self.next_place;
             if warms {
-                self.region.warm(place + WARM_AHEAD);
+                region.warm(place + WARM_AHEAD);
             }
             take(RxFrame {
-                bytes: self.region.frame(place as u64),
-                arrival,
+                bytes: region.bytes.get(place..place + size).unwrap_or(&[]),
+                arrival: wire.next_arrival(),
                 offload: Offload::NONE,
-                wire_len: len,
+                wire_len: size as u32,
                 lent: Some(place as u64),
             });
-            let next = place + self.region.stride;
-            self.next_place = if next < self.region.bytes.len() {
-                next
-            } else {
-                0
-            };
+            place += stride;
+            if place >= region.bytes.len() {
+                place = 0;
+            }
         }
+        (self.next_place, self.wire) = (place, wire);
         self.left -= frames as u64;
         Ok(ReceiveResult {
             frames,
