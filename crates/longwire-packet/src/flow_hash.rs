@@ -23,21 +23,28 @@ const PPP: u16 = 0x880b;
 /// that a datagram stays in one flow. The outermost VLAN tag is included. Frames without IP form
 /// one flow per MAC address pair and type.
 pub fn flow_hash(frame: &[u8], perturbation: u64) -> u64 {
-    let keys = FlowKeys::of_plain(frame).unwrap_or_else(|| FlowKeys::dissected(frame));
     let mut hash = FlowHash::new(perturbation);
-    match keys.addresses {
-        Some((at, IpVersion::V4)) => hash.absorb(&frame[at..][..8]),
-        Some((at, IpVersion::V6)) => hash.absorb(&frame[at..][..32]),
-        None => hash.absorb(&frame[..frame.len().min(14)]),
+    if let Some(start) = plain_start(frame) {
+        // Equal to the hash of the dissected keys.
+        hash.absorb(&start[26..34]);
+        hash.absorb(&start[23..24]);
+        hash.absorb(&start[34..38]);
+        return hash.finish();
     }
-    hash.absorb(&[keys.protocol]);
-    hash.absorb(&keys.ports);
-    if keys.others != OtherKeys::default() {
-        hash.absorb(&keys.others.label.to_be_bytes());
-        hash.absorb(&keys.others.gre_key.to_be_bytes());
-        hash.absorb(&keys.others.vlan.to_be_bytes());
-    }
+    hash.absorb_keys(frame, &FlowKeys::dissected(frame));
     hash.finish()
+}
+
+/// Returns the first bytes of an unfragmented, untagged IPv4 packet of TCP or UDP without options, a
+/// common case that needs no loop.
+#[inline]
+fn plain_start(frame: &[u8]) -> Option<&[u8; 38]> {
+    const TCP: u8 = 6;
+    const UDP: u8 = 17;
+    let start: &[u8; 38] = frame.first_chunk()?;
+    let is_ipv4 = start[12..15] == [0x08, 0x00, 0x45];
+    let is_whole = start[20] & 0x3f | start[21] == 0;
+    (is_ipv4 && is_whole && matches!(start[23], TCP | UDP)).then_some(start)
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,24 +74,6 @@ enum NextHeader {
 }
 
 impl FlowKeys {
-    /// Returns the key of an unfragmented, untagged IPv4 packet of TCP or UDP without options, a
-    /// common case that needs no loop.
-    #[inline]
-    fn of_plain(frame: &[u8]) -> Option<FlowKeys> {
-        const TCP: u8 = 6;
-        const UDP: u8 = 17;
-        let start: &[u8; 38] = frame.first_chunk()?;
-        let is_ipv4 = start[12..15] == [0x08, 0x00, 0x45];
-        let is_whole = start[20] & 0x3f | start[21] == 0;
-        let protocol = start[23];
-        (is_ipv4 && is_whole && matches!(protocol, TCP | UDP)).then(|| FlowKeys {
-            addresses: Some((26, IpVersion::V4)),
-            protocol,
-            ports: [start[34], start[35], start[36], start[37]],
-            others: OtherKeys::default(),
-        })
-    }
-
     #[inline(never)]
     fn dissected(frame: &[u8]) -> FlowKeys {
         let mut keys = FlowKeys::default();
@@ -244,6 +233,21 @@ struct FlowHash(u64);
 impl FlowHash {
     fn new(perturbation: u64) -> FlowHash {
         FlowHash(0xcbf2_9ce4_8422_2325 ^ perturbation)
+    }
+
+    fn absorb_keys(&mut self, frame: &[u8], keys: &FlowKeys) {
+        match keys.addresses {
+            Some((at, IpVersion::V4)) => self.absorb(&frame[at..][..8]),
+            Some((at, IpVersion::V6)) => self.absorb(&frame[at..][..32]),
+            None => self.absorb(&frame[..frame.len().min(14)]),
+        }
+        self.absorb(&[keys.protocol]);
+        self.absorb(&keys.ports);
+        if keys.others != OtherKeys::default() {
+            self.absorb(&keys.others.label.to_be_bytes());
+            self.absorb(&keys.others.gre_key.to_be_bytes());
+            self.absorb(&keys.others.vlan.to_be_bytes());
+        }
     }
 
     // Always inlined, because lengths are constant at call sites.
