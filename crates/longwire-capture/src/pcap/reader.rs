@@ -109,12 +109,24 @@ impl CaptureReader {
     /// file or, if the compression is damaged, in the stored file. [`CaptureError::Unsupported`] at
     /// the end of a pcapng file that lacks the selected interface, or has no interface whose frames
     /// can be converted to Ethernet.
-    #[inline]
+    #[inline(always)]
     #[allow(
         clippy::should_implement_trait,
         reason = "the record borrows the reader"
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        // Returned directly, because storing the place and loading it would stall.
+        if let Some(Format::Classic(classic)) = &self.format
+            && !self.over
+            && let Some(place) = classic.quick(&mut self.source)
+        {
+            return Ok(Some(self.record(place)));
+        }
+        self.next_slowly()
+    }
+
+    #[inline(never)]
+    fn next_slowly(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         loop {
             match self.advance()? {
                 Step::Frame => return Ok(self.current()),
@@ -339,15 +351,20 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the current frame.
+    /// Returns the frame of the last [`CaptureReader::advance`].
     #[inline]
     pub fn current(&self) -> Option<Record<'_>> {
-        self.current.map(|place| Record {
+        self.current.map(|place| self.record(place))
+    }
+
+    #[inline(always)]
+    fn record(&self, place: Place) -> Record<'_> {
+        Record {
             stamp: Nanos::from_nanos(place.stamp),
             bytes: self.source.at(place.at, place.len as usize),
             wire_len: place.wire_len,
             interface: place.interface,
-        })
+        }
     }
 
     /// Replaces the frame's own header with an Ethernet header, overwriting consumed bytes before

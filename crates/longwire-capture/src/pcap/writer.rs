@@ -150,7 +150,7 @@ impl CaptureWriter {
     ///
     /// # Errors
     /// The errors of [`CaptureWriter::write`].
-    #[inline]
+    #[inline(always)]
     pub fn write_on(
         &mut self,
         interface: u32,
@@ -245,7 +245,7 @@ impl CaptureWriter {
     ///
     /// # Errors
     /// A frame above 256 KiB; a time after 2106 in classic pcap.
-    #[inline]
+    #[inline(always)]
     pub fn gather(
         &mut self,
         interface: u32,
@@ -296,7 +296,7 @@ impl CaptureWriter {
         Ok(self.gathered() == 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_record(
         &mut self,
         stamp: Nanos,
@@ -314,7 +314,8 @@ impl CaptureWriter {
             bytes.len() as u32,
             wire_len,
         ];
-        push_words(&mut self.buffer, &header);
+        let header = header.map(u32::to_le_bytes);
+        self.buffer.extend_from_slice(header.as_flattened());
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
