@@ -106,8 +106,8 @@ impl<T> Lane<T> {
         self.held.is_empty()
     }
 
-    /// Offers a frame to a link that decides on arrival and leaves frames unchanged; `None` without
-    /// effect for other links.
+    /// Offers a frame without a handle. `None`, without effect, if the link may queue, edit or copy
+    /// frames.
     #[inline(always)]
     pub fn offer_plain(&mut self, frame: &FrameMeta, bytes: &[u8]) -> Option<Verdict> {
         self.link.offer_plain(frame, bytes)

@@ -193,6 +193,12 @@ impl Link {
         let arrival = frame.arrival.max(self.last_arrival);
         let frame = FrameMeta { arrival, len };
         self.last_arrival = arrival;
+        if self.plain
+            && let LinkQueue::Managed(server) = &mut self.queue
+        {
+            server.enqueue(frame, bytes, false, &self.transmitter);
+            return Verdict::Queued;
+        }
         if self.is_off {
             return Verdict::Drop(DropReason::Outage);
         }
@@ -297,7 +303,12 @@ impl Link {
     ) -> Option<(u64, Verdict)> {
         let server = self.queue.server_mut()?;
         let limits = (limit_of(until, &mut self.last_arrival), steady_until);
-        server.next_decided(limits, &mut self.transmitter, &mut self.medium, frames)
+        let (transmitter, medium) = (&mut self.transmitter, &mut self.medium);
+        if self.plain {
+            // No model reads bytes, so they are not looked up.
+            return server.next_decided(limits, transmitter, medium, &());
+        }
+        server.next_decided(limits, transmitter, medium, frames)
     }
 
     /// Returns the time at which [`Link::poll`] will next return a verdict if no frame arrives

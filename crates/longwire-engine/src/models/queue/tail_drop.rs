@@ -184,16 +184,14 @@ impl TailDrop {
             if self.gone == self.first.len() {
                 self.next_block();
             }
-            let rest = &self.first[self.gone..];
-            let departed = rest.iter().take_while(|held| held.departure <= now).count();
-            if let Some(last) = rest[..departed].last() {
-                self.bytes_left = last.bytes_entered;
-            }
-            self.gone += departed;
-            self.packets -= departed as u64;
-            if let Some(next) = self.first.get(self.gone) {
-                self.next_departure = next.departure;
-                return;
+            for held in &self.first[self.gone..] {
+                if held.departure > now {
+                    self.next_departure = held.departure;
+                    return;
+                }
+                self.bytes_left = held.bytes_entered;
+                self.gone += 1;
+                self.packets -= 1;
             }
         }
     }
