@@ -90,6 +90,13 @@ impl LinkCells {
     #[inline(always)]
     pub fn delivered(&self, delivery: &Delivery, copy: bool) {
         self.scheduled.add(1);
+        if delivery.raised || copy || delivery.edits.any() {
+            self.affected(delivery, copy);
+        }
+    }
+
+    #[inline(never)]
+    fn affected(&self, delivery: &Delivery, copy: bool) {
         if delivery.raised {
             self.others().effects.raised.add(1);
         }

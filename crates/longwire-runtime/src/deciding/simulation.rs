@@ -11,7 +11,7 @@ use super::core::Core;
 use super::frames::{Exit, Frames, OutputFrame};
 use super::live::NetworkParts;
 use super::orders::{Operation, Order, Task};
-use super::pair::Pair;
+use super::pair::{FrameExit, Pair};
 use super::recorder::{EventRecorder, RecordingParts};
 use super::report::{PortReport, SwitchReport};
 use super::shards::{ShardTimes, Sharding, Shards};
@@ -160,9 +160,11 @@ impl Simulation {
     ) -> Result<(), E> {
         let arrival = frame.arrival.max(self.core.advanced);
         if !self.core.shards.in_batches {
-            self.process(arrival);
-            // Not at `arrival`: more frames may get this release.
-            self.release(arrival, out)?;
+            self.process(arrival, out)?;
+            if self.keeps_frames() {
+                // Not at `arrival`: more frames may get this release.
+                self.release(arrival, out)?;
+            }
         } else if self.core.is_ordered_by(arrival) {
             self.advance(arrival, out)?;
         }
@@ -170,15 +172,21 @@ impl Simulation {
         let arrival = arrival.max(self.core.advanced);
         self.count(port, frame, arrival);
         let meta = FrameMeta { arrival, ..frame };
-        let fills_batch = match &mut self.pair {
-            Some(pair) => {
-                pair.bring(port, meta, bytes, &mut self.core.shards.first.state);
-                false
-            }
-            None => self.core.bring(port, meta, bytes),
-        };
-        if fills_batch {
-            self.core.settle_batch();
+        let Simulation {
+            core, ports, pair, ..
+        } = self;
+        if let Some(pair) = pair {
+            let mut outputs = PortOutputs {
+                ports,
+                out,
+                result: Ok(()),
+            };
+            let state = &mut core.shards.first.state;
+            pair.bring(port, meta, bytes, state, &mut outputs);
+            return outputs.result;
+        }
+        if core.bring(port, meta, bytes) {
+            core.settle_batch();
             self.release(arrival, out)?;
         }
         Ok(())
@@ -204,21 +212,40 @@ impl Simulation {
         until: Nanos,
         out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.process(until);
+        self.process(until, out)?;
         self.release(until, out)
     }
 
     /// Processes all events before `until`; for a pair, also those at `until`.
     #[inline(always)]
-    fn process(&mut self, until: Nanos) {
-        let core = &mut self.core;
-        match &mut self.pair {
-            Some(pair) => {
-                pair.advance(until, &mut core.shards.first.state);
-                core.advanced = core.advanced.max(until);
-            }
-            None => core.advance(until),
-        }
+    fn process<E>(
+        &mut self,
+        until: Nanos,
+        out: &mut impl FnMut(OutputFrame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Simulation {
+            core, ports, pair, ..
+        } = self;
+        let Some(pair) = pair else {
+            core.advance(until);
+            return Ok(());
+        };
+        let mut outputs = PortOutputs {
+            ports,
+            out,
+            result: Ok(()),
+        };
+        pair.advance(until, &mut core.shards.first.state, &mut outputs);
+        core.advanced = core.advanced.max(until);
+        outputs.result
+    }
+
+    /// Returns whether decided frames wait for their releases.
+    #[inline(always)]
+    fn keeps_frames(&self) -> bool {
+        self.pair
+            .as_ref()
+            .is_none_or(|pair| !pair.leaves_in_order())
     }
 
     /// Passes frames released before `end` to `out`.
@@ -325,6 +352,22 @@ impl Simulation {
         RunReport {
             error: recorder.and_then(|recorder| recorder.end().err()),
             ..report
+        }
+    }
+}
+
+/// Counts frames and passes them to `out`, up to the first error.
+struct PortOutputs<'a, O, E> {
+    ports: &'a mut [PortReport],
+    out: &'a mut O,
+    result: Result<(), E>,
+}
+
+impl<E, O: FnMut(OutputFrame<'_>) -> Result<(), E>> FrameExit for PortOutputs<'_, O, E> {
+    #[inline(always)]
+    fn leave(&mut self, exit: Exit, frame: OutputFrame<'_>) {
+        if self.result.is_ok() {
+            self.result = leave_by(exit, frame, self.ports, self.out);
         }
     }
 }

@@ -16,6 +16,7 @@ mod loader;
 mod moments;
 mod overload;
 mod own_ports;
+mod pairs;
 mod plugins;
 mod replay;
 mod replay_order;
