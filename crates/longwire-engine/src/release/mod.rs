@@ -191,9 +191,19 @@ impl<T> ReleaseQueue<T> {
     /// Returns the item about `items` positions ahead, if known without a search.
     #[inline]
     pub fn ahead(&self, items: usize) -> Option<&T> {
+        Some(&self.waiting_ahead(items)?.item)
+    }
+
+    /// Returns the link of the item about `items` positions ahead, if known without a search.
+    #[inline]
+    pub fn link_ahead(&self, items: usize) -> Option<LinkId> {
+        Some(self.waiting_ahead(items)?.place.link)
+    }
+
+    #[inline]
+    fn waiting_ahead(&self, items: usize) -> Option<&WaitingItem<T>> {
         let of_run = self.run.get_near(items);
-        let waiting = of_run.or_else(|| self.sorted.upcoming().nth(items));
-        waiting.map(|waiting| &waiting.item)
+        of_run.or_else(|| self.sorted.upcoming().nth(items))
     }
 
     /// Returns the number of items.

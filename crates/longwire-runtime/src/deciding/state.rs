@@ -143,6 +143,15 @@ impl CoreState {
         }
     }
 
+    /// Prefetches the counters of the frame that leaves `ahead` frames later.
+    #[inline]
+    pub(super) fn prefetch_counters(&self, ahead: usize) {
+        let link = self.waiting.link_ahead(ahead).and_then(link_of);
+        if let Some(cells) = link.and_then(|link| self.cells_of(link)) {
+            prefetch_value(cells);
+        }
+    }
+
     /// Borrows the account of a link.
     #[inline]
     fn account(&mut self, link: LinkId) -> LinkAccount<'_> {

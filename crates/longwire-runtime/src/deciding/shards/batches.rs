@@ -1,12 +1,10 @@
 //! The calling thread's work: fills and distributes batches, and merges the output.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use std::time::Instant;
 
-use longwire_engine::{DropReason, FrameMeta, Nanos};
+use longwire_engine::{DropReason, FrameMeta, LinkId, Nanos};
 use longwire_packet::bridge::PortIndex;
 use longwire_packet::classify::{Classifier, Order as RuleOrder};
 
@@ -16,6 +14,27 @@ use super::shard::{BatchEntry, Shard};
 use crate::deciding::core::Core;
 use crate::deciding::frames::{Arriving, Exit, OutputFrame};
 use crate::deciding::state::{CoreState, PASSING, Target};
+
+/// The order in which frames leave: by release, last link and shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct OutputKey {
+    release: Nanos,
+    line: LinkId,
+    index: u32,
+}
+
+impl OutputKey {
+    /// Returns the key of a shard's next frame to hand out.
+    #[inline]
+    fn of_next((index, shard): (usize, &Shard)) -> Option<OutputKey> {
+        let next = shard.leaving.get(shard.handed_out)?;
+        Some(OutputKey {
+            release: next.release,
+            line: next.line,
+            index: index as u32,
+        })
+    }
+}
 
 impl Core {
     /// Adds a frame to the batch, and copies its bytes if they are on a line. Orders up to its
@@ -178,28 +197,26 @@ impl Core {
         mut leave: impl FnMut(Exit, OutputFrame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let shards = &mut self.shards;
-        let head = |(index, shard): (usize, &Shard)| {
-            let next = shard.leaving.get(shard.handed_out)?;
-            Some(Reverse((next.release, next.line, index)))
-        };
-        let mut heads: BinaryHeap<_> = shards.all().enumerate().filter_map(head).collect();
-        while let Some(mut first) = heads.peek_mut() {
-            let Reverse((release, _, index)) = *first;
-            let shard = shards.at(index);
-            let leaving = shard.leaving[shard.handed_out];
+        // The next frame of each shard, in descending order: few shards need no heap.
+        let heads = shards.all().enumerate();
+        let mut heads: Vec<OutputKey> = heads.filter_map(OutputKey::of_next).collect();
+        heads.sort_unstable_by_key(|key| Reverse(*key));
+        while let Some(OutputKey { release, index, .. }) = heads.last().copied() {
+            let shard = shards.at(index as usize);
+            let next = shard.handed_out;
             shard.handed_out += 1;
-            shards.first.state.left(leaving.line, leaving.wire_len);
-            let shard = shards.at(index);
+            let leaving = &shard.leaving[next];
             let frame = OutputFrame {
                 port: PortIndex(0),
                 release,
-                bytes: shard.leaving_bytes(&leaving),
+                bytes: shard.leaving_bytes(leaving),
                 wire_len: leaving.wire_len,
             };
             leave(leaving.exit, frame)?;
-            match head((index, shard)) {
-                Some(next) => *first = next,
-                None => drop(PeekMut::pop(first)),
+            heads.pop();
+            if let Some(next) = OutputKey::of_next((index as usize, &*shard)) {
+                let place = heads.iter().rposition(|key| *key > next);
+                heads.insert(place.map_or(0, |place| place + 1), next);
             }
         }
         Ok(())

@@ -13,6 +13,9 @@ use crate::deciding::state::{CoreState, Target};
 /// Number of frames whose links are prefetched together.
 const AHEAD: usize = 32;
 
+/// Number of frames ahead of which a departing frame's counters are prefetched.
+const COUNTERS_AHEAD: usize = 8;
+
 /// A batch frame that enters a path of this shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchEntry {
@@ -285,16 +288,16 @@ impl Shard {
         }
     }
 
-    /// Moves frames released before `end` to `leaving`.
+    /// Moves frames released before `end` to `leaving`, and counts them as departed.
     pub(super) fn collect(&mut self, end: Nanos) {
         if end == Nanos::ZERO {
             return;
         }
         let until = end.saturating_sub(Nanos::from_nanos(1));
-        let CoreState {
-            frames, waiting, ..
-        } = &mut self.state;
-        while let Some((line, release, frame)) = waiting.pop_due(until) {
+        while let Some((line, release, frame)) = self.state.waiting.pop_due(until) {
+            self.state.prefetch_counters(COUNTERS_AHEAD);
+            self.state.left(line, frame.wire_len);
+            let frames = &mut self.state.frames;
             let bytes = frames.bytes(&frame);
             self.leaving.push(Leaving {
                 release,
