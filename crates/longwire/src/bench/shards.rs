@@ -156,6 +156,8 @@ fn row(args: &ShardsArgs, shards: Option<usize>) -> Result<ShardsRow, Error> {
 fn simulate(args: &ShardsArgs, parts: NetworkParts, shards: usize) -> Result<ShardsRow, Error> {
     let mut simulation =
         Simulation::new(&["a", "b"], parts, 1, Nanos::ZERO, None).map_err(Error::failed)?;
+    // Nothing changes the links, as in `simulate` without a scenario.
+    simulation.stays_until(Nanos::MAX);
     let packets = args.packets.max(u64::from(args.links) * 4);
     let (mut arrived, mut digest) = (0u64, 0u64);
     let mut out = |frame: OutputFrame<'_>| {
