@@ -176,17 +176,14 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     /// If a capture is corrupt. That capture has then ended; the others continue.
-    #[inline]
+    #[inline(always)]
     pub fn next_frame(&mut self) -> Result<Option<(PortIndex, Record<'_>)>, Error> {
         if let [only] = &self.sources[..]
             && let (Some(_), &Entry::Port(port)) = (self.taken, &only.entry)
         {
             // A single capture needs no merging.
-            let reader = &mut self.sources[0].reader;
-            if reader.advance()? != Step::Frame {
-                return Ok(None);
-            }
-            return Ok(reader.current().map(|record| (port, record)));
+            let record = self.sources[0].reader.next()?;
+            return Ok(record.map(|record| (port, record)));
         }
         self.advance()?;
         let sources = self.sources.iter().enumerate();
@@ -378,7 +375,7 @@ impl Outputs {
     ///
     /// # Errors
     /// If the capture cannot be written.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, leaving: OutputFrame<'_>) -> Result<(), Error> {
         let OutputFrame {
             port,

@@ -149,6 +149,7 @@ impl<'a> VirtualRun<'a> {
     /// # Errors
     /// If an output cannot be written, a command cannot be executed, a plugin failed, or a signal
     /// arrived.
+    #[inline(always)]
     pub fn frame(&mut self, port: PortIndex, record: Record<'_>) -> Result<(), Stop> {
         while let Some(at) = self.script.as_mut().and_then(Script::next_at)
             && at <= record.stamp
