@@ -34,7 +34,10 @@ pub fn to_write(path: impl AsRef<Path>) -> io::Result<File> {
             .open(path)?;
         if file.metadata()?.is_file() {
             lock(&file)?;
-            file.set_len(0)?;
+            // ext4 flushes a truncated file when it is closed, even if it was empty.
+            if file.metadata()?.len() > 0 {
+                file.set_len(0)?;
+            }
         }
         return Ok(file);
     };
