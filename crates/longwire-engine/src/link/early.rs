@@ -1,10 +1,11 @@
 //! Fast path for links with a fixed rate, tail drop and a constant delay.
 
 use longwire_packet::frame::FrameMeta;
-use longwire_units::{BitRate, Nanos, Packets};
+use longwire_units::{Nanos, Packets};
 
 use super::{Link, LinkQueue};
-use crate::models::rate::{Backlog, FrameTime};
+use crate::models::framing::Framing;
+use crate::models::rate::{Backlog, FastRate};
 use crate::sent::SentFrames;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
@@ -12,15 +13,14 @@ use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 /// lines. Verdicts equal those of [`Link::offer`].
 ///
 /// The state is loaded from an idle link, and stored before the link is polled, changed or offered a
-/// frame that [`EarlyLink::offer`] does not decide. Frames of alternating lengths are slower: one
-/// serialisation time is cached, and the framing is in the link.
+/// frame that [`EarlyLink::offer`] does not decide.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct EarlyLink {
     backlog: Backlog,
     /// `None` if not loaded.
-    rate: Option<BitRate>,
-    time: FrameTime,
+    rate: Option<FastRate>,
+    framing: Framing,
     delay: Nanos,
     sent: SentFrames,
     arrival: Nanos,
@@ -39,7 +39,7 @@ impl EarlyLink {
     pub const NONE: EarlyLink = EarlyLink {
         backlog: Backlog::IDLE,
         rate: None,
-        time: FrameTime::NONE,
+        framing: Framing::NONE,
         delay: Nanos::ZERO,
         sent: SentFrames::NONE,
         arrival: Nanos::ZERO,
@@ -67,7 +67,8 @@ impl EarlyLink {
         };
         *self = EarlyLink {
             backlog,
-            rate: Some(rate),
+            rate: Some(FastRate::new(rate)),
+            framing: link.transmitter.exact().framing(),
             delay,
             sent,
             arrival: link.last_arrival,
@@ -102,23 +103,9 @@ impl EarlyLink {
         self.rate.is_some()
     }
 
-    /// Whether the cached serialisation time is for `len` bytes.
-    #[inline]
-    pub fn knows(&self, len: u32) -> bool {
-        self.time.len == len
-    }
-
-    /// Caches the serialisation time for `len` bytes. `link` has the framing.
-    #[cold]
-    pub fn learn(&mut self, len: u32, link: &Link) {
-        if let Some(rate) = self.rate {
-            self.time = link.transmitter.exact().time(len, rate);
-        }
-    }
-
     /// Decides a frame like [`Link::offer`], or returns `None` without effect. Undecided are departures at
     /// or after `steady_until` (the next change), frames over the limit of an idle link, and
-    /// serialisation times below 1 ns. The serialisation time must be [cached](EarlyLink::knows).
+    /// serialisation times below 1 ns.
     #[inline(always)]
     pub fn offer(&mut self, frame: FrameMeta, steady_until: Nanos) -> Option<Verdict> {
         let rate = self.rate?;
@@ -131,14 +118,14 @@ impl EarlyLink {
             let ahead = self.sent.counted(arrival);
             (packets, bytes) = (packets + ahead.0, bytes + ahead.1);
         }
-        let departure = backlog.add(arrival, &self.time, rate);
+        let departure = backlog.add_bits(arrival, self.framing.wire_bits(frame.len), rate)?;
         let is_full = packets > u64::from(self.packets_limit) || bytes > self.bytes_limit;
         let is_decided = if is_full {
             is_busy
         } else {
             departure < steady_until
         };
-        if !is_decided || self.time.nanos == 0 || self.frames == u32::MAX {
+        if !is_decided || self.frames == u32::MAX {
             return None;
         }
         self.frames += 1;

@@ -12,7 +12,7 @@ use crate::models::prelude::*;
 const ETHERNET_OVERHEAD: i32 = 24;
 
 /// Minimum Ethernet frame: 64 bytes with FCS, plus preamble and gap.
-const ETHERNET_MINIMUM: u32 = 84;
+const ETHERNET_MINIMUM: u16 = 84;
 
 /// Link-layer overhead of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,24 +20,30 @@ pub struct Framing {
     /// Bytes added to each frame before padding; may be negative.
     overhead: i32,
     /// Minimum length in bytes, to which shorter frames are padded.
-    minimum: u32,
-    /// Payload bytes per cell; 1 without cells.
-    cell: u32,
-    cell_header: u32,
+    minimum: u16,
+    /// Payload bytes per cell; 0 without cells.
+    cell: u16,
+    cell_header: u16,
     /// Length up to which a frame is padded to whole cells. Longer frames are split into parts of
-    /// this length, and only the remainder is padded.
-    filled_max: u32,
-    /// Bytes added to each frame after padding.
-    trailer: u32,
+    /// this length, and only the remainder is padded. 0 means unlimited.
+    filled_max: u16,
+    /// Bytes added to each frame after padding to cells.
+    trailer: u8,
     profile: Profile,
 }
 
-/// A framing profile, as specified.
+// Stored in each link's `EarlyLink`.
+const _: () = assert!(size_of::<Framing>() == 16);
+
+/// A framing profile, as specified. Numbers are indices into [`ENCAPSULATIONS`] and [`OUTER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Profile {
-    Named(&'static str),
-    Atm(usize),
-    WireGuard(usize),
+    None,
+    Ethernet,
+    Atm(u8),
+    Docsis,
+    WireGuard(u8),
+    Wifi,
     Bytes,
 }
 
@@ -52,32 +58,38 @@ impl Framing {
     pub const NONE: Framing = Framing {
         overhead: 0,
         minimum: 0,
-        cell: 1,
+        cell: 0,
         cell_header: 0,
-        filled_max: u32::MAX,
+        filled_max: 0,
         trailer: 0,
-        profile: Profile::Named("none"),
+        profile: Profile::None,
     };
 
     /// Ethernet: 24 bytes per frame, at least 84 in total.
     pub const ETHERNET: Framing = Framing {
         overhead: ETHERNET_OVERHEAD,
         minimum: ETHERNET_MINIMUM,
-        profile: Profile::Named("ethernet"),
+        profile: Profile::Ethernet,
         ..Framing::NONE
     };
 
     /// Returns the bits on the wire for a frame of `len` bytes.
     #[inline]
     pub fn wire_bits(&self, len: u32) -> u64 {
-        let bytes = u64::from(len).saturating_add_signed(i64::from(self.overhead));
-        let bytes = bytes.max(u64::from(self.minimum));
-        if self.cell == 1 && self.cell_header == 0 {
-            return (bytes + u64::from(self.trailer)) * 8;
+        let bytes = i64::from(len) + i64::from(self.overhead);
+        let bytes = bytes.max(i64::from(self.minimum)) as u64;
+        if self.cell == 0 {
+            return bytes * 8;
         }
+        self.cell_bits(bytes)
+    }
+
+    /// Returns the bits of the cells for `bytes`.
+    #[cold]
+    fn cell_bits(&self, bytes: u64) -> u64 {
         let cells = bytes.div_ceil(u64::from(self.cell));
         let filled = match self.filled_max {
-            u32::MAX => cells * u64::from(self.cell + self.cell_header),
+            0 => cells * (u64::from(self.cell) + u64::from(self.cell_header)),
             most => self.filled(bytes, u64::from(most)),
         };
         (filled + u64::from(self.trailer)) * 8
@@ -95,17 +107,25 @@ impl Framing {
 impl fmt::Display for Framing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.profile {
-            Profile::Named(name) => f.write_str(name),
-            Profile::Atm(over) => write!(f, "atm:over={}", ENCAPSULATIONS[over].0),
-            Profile::WireGuard(over) => {
-                let mtu = self.filled_max;
-                write!(f, "wireguard:over={},mtu={mtu}", OUTER[over].0)
+            Profile::None => f.write_str("none"),
+            Profile::Ethernet => f.write_str("ethernet"),
+            Profile::Atm(over) => {
+                let (name, _) = ENCAPSULATIONS[usize::from(over)];
+                write!(f, "atm:over={name}")
             }
+            Profile::Docsis => f.write_str("docsis"),
+            Profile::WireGuard(over) => {
+                let (name, _) = OUTER[usize::from(over)];
+                write!(f, "wireguard:over={name},mtu={}", self.filled_max)
+            }
+            Profile::Wifi => f.write_str("wifi"),
             Profile::Bytes => {
                 write!(
                     f,
                     "bytes:overhead={},cell={},cell-header={}",
-                    self.overhead, self.cell, self.cell_header
+                    self.overhead,
+                    self.cell.max(1),
+                    self.cell_header
                 )?;
                 if self.minimum == least(self.overhead) {
                     Ok(())
@@ -176,7 +196,7 @@ fn build_atm(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
         minimum: 1,
         cell: 48,
         cell_header: 5,
-        profile: Profile::Atm(over),
+        profile: Profile::Atm(over as u8),
         ..Framing::NONE
     })
 }
@@ -190,7 +210,7 @@ const DOCSIS_ENTRY: Entry<Framing> = Entry::new(
         Ok(Framing {
             overhead: 4,
             minimum: 64,
-            profile: Profile::Named("docsis"),
+            profile: Profile::Docsis,
             ..Framing::NONE
         })
     },
@@ -213,7 +233,7 @@ const WIREGUARD_ENTRY: Entry<Framing> = Entry::new(
 );
 
 /// Outer protocols of tunnels, with header lengths.
-static OUTER: [(&str, u32); 2] = [("ipv4", 20), ("ipv6", 40)];
+static OUTER: [(&str, u8); 2] = [("ipv4", 20), ("ipv6", 40)];
 
 fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let over = arguments.choice("over")?;
@@ -222,9 +242,9 @@ fn build_wireguard(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
         overhead: -(ETHERNET_HEADER_LEN as i32),
         minimum: 1,
         cell: 16,
-        filled_max: mtu as u32,
-        trailer: 32 + 8 + OUTER[over].1 + ETHERNET_HEADER_LEN,
-        profile: Profile::WireGuard(over),
+        filled_max: mtu as u16,
+        trailer: 32 + 8 + OUTER[over].1 + ETHERNET_HEADER_LEN as u8,
+        profile: Profile::WireGuard(over as u8),
         ..Framing::NONE
     })
 }
@@ -238,7 +258,7 @@ const WIFI_ENTRY: Entry<Framing> = Entry::new(
         Ok(Framing {
             overhead: 4 + 26 + 8 + 4 - ETHERNET_HEADER_LEN as i32,
             cell: 4,
-            profile: Profile::Named("wifi"),
+            profile: Profile::Wifi,
             ..Framing::NONE
         })
     },
@@ -273,18 +293,20 @@ const BYTES_ENTRY: Entry<Framing> = Entry::new(
 
 /// Returns the minimum length on the wire: 1 byte if `overhead` is negative, so that every frame
 /// takes time.
-fn least(overhead: i32) -> u32 {
-    u32::from(overhead < 0)
+fn least(overhead: i32) -> u16 {
+    u16::from(overhead < 0)
 }
 
 fn build_bytes(arguments: &Arguments<'_>) -> Result<Framing, SpecError> {
     let overhead = arguments.read("overhead", parse_signed)? as i32;
-    let count = |key| arguments.read(key, parse_count).map(|count| count as u32);
+    let count = |key| arguments.read(key, parse_count).map(|count| count as u16);
+    let (cell, cell_header) = (count("cell")?, count("cell-header")?);
+    let has_cells = (cell, cell_header) != (1, 0);
     Ok(Framing {
         overhead,
         minimum: count("minimum")?.max(least(overhead)),
-        cell: count("cell")?,
-        cell_header: count("cell-header")?,
+        cell: if has_cells { cell } else { 0 },
+        cell_header,
         profile: Profile::Bytes,
         ..Framing::NONE
     })

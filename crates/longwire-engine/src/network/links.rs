@@ -71,18 +71,10 @@ impl<T> Links<T> {
         Some(node)
     }
 
-    /// Returns a link's active early state, with the time of `len` bytes cached.
+    /// Returns a link's early state, active or not.
     #[inline(always)]
-    pub fn early(&mut self, id: LinkId, len: u32) -> Option<&mut EarlyLink> {
-        let early = early_of(&mut self.early, id)?;
-        if !early.is_active() {
-            return None;
-        }
-        if !early.knows(len) {
-            let node = self.nodes.get(id.0 as usize)?.as_ref()?;
-            early.learn(len, node.lane.link());
-        }
-        Some(early)
+    pub fn early(&mut self, id: LinkId) -> Option<&mut EarlyLink> {
+        early_of(&mut self.early, id)
     }
 
     /// Returns the early state of a link, active or not.

@@ -363,7 +363,7 @@ impl<T> Network<T> {
         if host.watches_offers() {
             return None;
         }
-        let early = self.links.early(id, frame.len)?;
+        let early = self.links.early(id)?;
         let verdict = early.offer(frame, self.steady_until)?;
         let departed = early.last_departure().saturating_add(NANO);
         self.changeable_from = self.changeable_from.max(departed);

@@ -22,7 +22,7 @@ mod varying;
 mod wifi;
 
 pub use serializer::Serializer;
-pub(crate) use serializer::{Backlog, FrameTime};
+pub(crate) use serializer::{Backlog, FastRate};
 use varying::NANOBITS;
 
 /// A link's rate.

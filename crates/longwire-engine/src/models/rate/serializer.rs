@@ -1,6 +1,6 @@
 //! Exact serialisation at a fixed rate.
 
-use super::varying::divide;
+use super::varying::{NANOBITS, divide};
 use crate::models::framing::Framing;
 use crate::models::prelude::*;
 
@@ -26,6 +26,36 @@ pub(crate) struct Backlog {
     remainder: u64,
 }
 
+/// A fixed rate that divides by multiplication with its reciprocal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FastRate {
+    rate: BitRate,
+    /// In units of 2^-64, rounded down.
+    reciprocal: u64,
+}
+
+impl FastRate {
+    pub fn new(rate: BitRate) -> FastRate {
+        FastRate {
+            rate,
+            reciprocal: u64::MAX / rate.bits_per_sec(),
+        }
+    }
+
+    /// Returns quotient and remainder of `work / rate`.
+    #[inline(always)]
+    fn divide(self, work: u64) -> (u64, u64) {
+        let rate = self.rate.bits_per_sec();
+        // Exact or too small by 1: rounding the reciprocal subtracts less than `work / 2^64`.
+        let product = u128::from(work) * u128::from(self.reciprocal);
+        let quotient = (product >> 64) as u64;
+        let remainder = work - quotient * rate;
+        let is_short = remainder >= rate;
+        let missing = if is_short { rate } else { 0 };
+        (quotient + u64::from(is_short), remainder - missing)
+    }
+}
+
 /// Serialisation time of one frame: `nanos + remainder / rate`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameTime {
@@ -49,6 +79,31 @@ impl Backlog {
         free_at: Nanos::ZERO,
         remainder: 0,
     };
+
+    /// Adds `bits` and returns their departure. Equals [`Backlog::add`]. `None`, without effect, if
+    /// they take less than 1 ns.
+    #[inline(always)]
+    pub fn add_bits(&mut self, arrival: Nanos, bits: u64, rate: FastRate) -> Option<Nanos> {
+        // If `arrival` equals `free_at`, the remainder is still being sent.
+        let carry = if arrival > self.free_at {
+            0
+        } else {
+            self.remainder
+        };
+        let (nanos, remainder) = if bits <= u64::from(u32::MAX) {
+            let work = bits * NANOBITS;
+            if work < rate.rate.bits_per_sec() {
+                return None;
+            }
+            rate.divide(work + carry)
+        } else {
+            divide(bits, carry, rate.rate)
+        };
+        let begin = self.free_at.max(arrival);
+        self.free_at = begin.saturating_add(Nanos::from_nanos(nanos));
+        self.remainder = remainder;
+        Some(self.free_at)
+    }
 
     /// Adds a frame and returns its departure.
     #[inline(always)]
@@ -166,6 +221,37 @@ impl Serializer {
             nanos,
             remainder,
             len,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Numbers of all magnitudes, and the edges between them.
+    fn numbers() -> impl Strategy<Value = u64> {
+        let near_powers = (0u32..64, -2i64..3)
+            .prop_map(|(power, offset)| (1u64 << power).wrapping_add_signed(offset));
+        let any_bits = (any::<u64>(), 0u32..64).prop_map(|(number, shift)| number >> shift);
+        prop_oneof![near_powers, any_bits]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn a_reciprocal_divides_exactly(work in numbers(), rate in numbers(), times in numbers()) {
+            let rate = rate % BitRate::MAX.bits_per_sec() + 1;
+            // Also products of the rate and their neighbours.
+            let product = rate.wrapping_mul(times);
+            for work in [work, product, product.wrapping_sub(1), product.wrapping_add(1)] {
+                let bit_rate = BitRate::from_bits_per_sec(rate).expect("in range");
+                let divided = FastRate::new(bit_rate).divide(work);
+                prop_assert_eq!(divided, (work / rate, work % rate));
+            }
         }
     }
 }
