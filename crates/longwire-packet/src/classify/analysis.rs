@@ -1,5 +1,6 @@
 //! Detects unreachable and overlapping rules.
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use super::classifier::{Classifier, RuleId};
@@ -128,14 +129,14 @@ impl<T: Copy + PartialEq> Classifier<T> {
         rules.filter_map(|(rule, matcher)| matcher.as_ref().map(|_| rule))
     }
 
-    fn matcher_of(&self, rule: u32) -> Option<&Matcher> {
-        self.matchers[rule as usize].as_ref()
+    fn matcher_of(&self, rule: u32) -> Option<Cow<'_, Matcher>> {
+        Some(self.matchers[rule as usize].as_ref()?.matcher())
     }
 
     /// Returns an earlier rule that covers this one.
     fn covered_by(&self, rule: u32, work: &mut Work) -> Option<u32> {
         let matcher = self.matcher_of(rule)?;
-        let cube = Cube::of(matcher).closed()?;
+        let cube = Cube::of(&matcher).closed()?;
         let place = self.place_of(rule);
         for shape in self.used_shapes() {
             if shape.bound() >= place || !work.spend() {
@@ -146,7 +147,7 @@ impl<T: Copy + PartialEq> Classifier<T> {
                     break;
                 }
                 let covers = self.matcher_of(other);
-                if covers.is_some_and(|covers| covers.rest_covers(matcher)) {
+                if covers.is_some_and(|covers| covers.rest_covers(&matcher)) {
                     return Some(other);
                 }
             }
@@ -227,7 +228,8 @@ impl<T: Copy + PartialEq> Search<'_, T> {
     fn by_bits(&mut self, rules: &[u32], bits: &[u64; WORDS]) -> Vec<(u64, u32)> {
         self.work.0 += rules.len() as u64;
         let hashed = rules.iter().filter_map(|rule| {
-            let cube = Cube::of(self.classifier.matcher_of(*rule)?);
+            let matcher = self.classifier.matcher_of(*rule)?;
+            let cube = Cube::of(&matcher);
             let key: [u64; WORDS] = core::array::from_fn(|at| cube.value[at] & bits[at]);
             Some((hash(&key), *rule))
         });
@@ -249,7 +251,10 @@ impl<T: Copy + PartialEq> Search<'_, T> {
         }
         let mut pair = [first, second];
         pair.sort_by_key(|rule| classifier.place_of(*rule));
-        if classifier.matcher_of(pair[1]).is_some_and(Matcher::is_rest) {
+        if classifier
+            .matcher_of(pair[1])
+            .is_some_and(|loser| loser.is_rest())
+        {
             return;
         }
         let [winner, loser] = pair.map(RuleId);
@@ -262,11 +267,11 @@ impl<T: Copy + PartialEq> Search<'_, T> {
             self.classifier.matcher_of(first)?,
             self.classifier.matcher_of(second)?,
         );
-        let (cube_a, cube_b) = (Cube::of(a), Cube::of(b));
+        let (cube_a, cube_b) = (Cube::of(&a), Cube::of(&b));
         let (closed_a, closed_b) = (cube_a.closed()?, cube_b.closed()?);
-        let meet = closed_a.meets(&closed_b) && a.ranges_meet(b);
-        let within = cube_a.covers(&closed_b) && a.rest_covers(b)
-            || cube_b.covers(&closed_a) && b.rest_covers(a);
+        let meet = closed_a.meets(&closed_b) && a.ranges_meet(&b);
+        let within = cube_a.covers(&closed_b) && a.rest_covers(&b)
+            || cube_b.covers(&closed_a) && b.rest_covers(&a);
         (meet && !within).then_some(())
     }
 }

@@ -1,5 +1,6 @@
 //! The classifier: maps frames to rules.
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -7,7 +8,7 @@ use super::grammar::MatcherError;
 use super::key::{
     Cube, FrameFields, FrameKey, UsedFields, VLAN_PRIORITY_AND_ID, presence, untagged_addresses,
 };
-use super::matcher::Matcher;
+use super::matcher::{Matcher, StoredMatcher};
 use super::shape::{RulePlace, SEQUENCE_BITS, Shape, ShapeKey, sequence_of};
 use crate::bridge::PortIndex;
 
@@ -113,7 +114,7 @@ pub struct Classifier<T> {
     targets: Vec<T>,
     places: Vec<RulePlace>,
     next: Vec<u32>,
-    pub(super) matchers: Vec<Option<Matcher>>,
+    pub(super) matchers: Vec<Option<StoredMatcher>>,
     free: Vec<u32>,
     sequence: u64,
     shapes: Vec<Shape>,
@@ -288,7 +289,7 @@ impl<T: Copy> Classifier<T> {
     /// frame. Scans all rules.
     pub fn target_of_port(&self, arrival: PortIndex) -> Option<T> {
         let rules = self.matchers.iter().enumerate();
-        let rules = rules.filter_map(|(rule, matcher)| Some((rule, matcher.as_ref()?)));
+        let rules = rules.filter_map(|(rule, matcher)| Some((rule, matcher.as_ref()?.matcher())));
         let of_port =
             rules.filter(|(_, found)| found.arrival_port.is_none_or(|port| port == arrival));
         let Some((rule, matcher)) = of_port.min_by_key(|(rule, _)| self.places[*rule]) else {
@@ -397,10 +398,10 @@ impl<T: Copy> Classifier<T> {
     ///
     /// # Errors
     /// If the rule does not exist.
-    pub fn rule(&self, id: RuleId) -> Result<(&Matcher, T), RuleError> {
+    pub fn rule(&self, id: RuleId) -> Result<(Cow<'_, Matcher>, T), RuleError> {
         let matcher = self.matchers.get(id.0 as usize).and_then(Option::as_ref);
         let matcher = matcher.ok_or(RuleError::NoSuchRule(id))?;
-        Ok((matcher, self.targets[id.0 as usize]))
+        Ok((matcher.matcher(), self.targets[id.0 as usize]))
     }
 
     /// Returns the number of rules.
@@ -462,7 +463,7 @@ impl<T: Copy> Classifier<T> {
         let number = self.shape_of(&cube);
         self.count(&cube, &matcher, 1);
         self.places[rule as usize] = place;
-        self.matchers[rule as usize] = Some(matcher);
+        self.matchers[rule as usize] = Some(StoredMatcher::new(matcher));
         let shape = &self.shapes[number as usize];
         let key = shape.project(&cube.value);
         let entry = shape.table.get(&key);
@@ -490,6 +491,7 @@ impl<T: Copy> Classifier<T> {
         let rule = id.0;
         let taken = self.matchers.get_mut(rule as usize).and_then(Option::take);
         let matcher = taken.ok_or(RuleError::NoSuchRule(id))?;
+        let matcher = matcher.into_matcher();
         let cube = Cube::of(&matcher);
         let number = self.shape_of(&cube);
         self.count(&cube, &matcher, -1);

@@ -1,8 +1,9 @@
 //! Rule conditions.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use super::grammar::MatcherError;
 use super::key::FrameFields;
@@ -277,5 +278,91 @@ impl Matcher {
         ];
         let join = |sum, (bits, value): (u32, u64)| sum << bits | value;
         fields.into_iter().fold(0, join)
+    }
+}
+
+/// A matcher in 16 bytes if it has only IPv4 addresses, as in large networks.
+#[derive(Clone, Debug)]
+pub(super) enum StoredMatcher {
+    /// Source and destination.
+    Addresses([Option<Ipv4Prefix>; 2]),
+    Other(Box<Matcher>),
+}
+
+const _: () = assert!(size_of::<Option<StoredMatcher>>() == 16);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ipv4Prefix {
+    address: [u8; 4],
+    bits: u8,
+}
+
+impl Ipv4Prefix {
+    fn of(prefix: Prefix) -> Option<Ipv4Prefix> {
+        match prefix.address {
+            IpAddr::V4(address) => Some(Ipv4Prefix {
+                address: address.octets(),
+                bits: prefix.bits,
+            }),
+            IpAddr::V6(_) => None,
+        }
+    }
+
+    fn prefix(self) -> Prefix {
+        Prefix {
+            address: Ipv4Addr::from(self.address).into(),
+            bits: self.bits,
+        }
+    }
+}
+
+impl StoredMatcher {
+    pub fn new(matcher: Matcher) -> StoredMatcher {
+        let prefixes = [matcher.source, matcher.destination];
+        let stored = StoredMatcher::Addresses(prefixes.map(|prefix| Ipv4Prefix::of(prefix?)));
+        if *stored.matcher() == matcher {
+            stored
+        } else {
+            StoredMatcher::Other(Box::new(matcher))
+        }
+    }
+
+    /// Returns the matcher.
+    pub fn matcher(&self) -> Cow<'_, Matcher> {
+        match self {
+            StoredMatcher::Addresses(prefixes) => {
+                let [source, destination] = prefixes.map(|prefix| Some(prefix?.prefix()));
+                Cow::Owned(Matcher {
+                    source,
+                    destination,
+                    ..Matcher::default()
+                })
+            }
+            StoredMatcher::Other(matcher) => Cow::Borrowed(matcher),
+        }
+    }
+
+    pub fn into_matcher(self) -> Matcher {
+        match self {
+            StoredMatcher::Addresses(_) => self.matcher().into_owned(),
+            StoredMatcher::Other(matcher) => *matcher,
+        }
+    }
+
+    /// See [`Matcher::has_rest`].
+    pub fn has_rest(&self) -> bool {
+        match self {
+            StoredMatcher::Addresses(_) => false,
+            StoredMatcher::Other(matcher) => matcher.has_rest(),
+        }
+    }
+
+    /// See [`Matcher::rest_matches`].
+    #[inline]
+    pub fn rest_matches(&self, key: &FrameFields, frame: &[u8], wire_len: u32) -> bool {
+        match self {
+            StoredMatcher::Addresses(_) => true,
+            StoredMatcher::Other(matcher) => matcher.rest_matches(key, frame, wire_len),
+        }
     }
 }

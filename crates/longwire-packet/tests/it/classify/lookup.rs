@@ -196,6 +196,27 @@ fn a_refused_change_has_no_effect() {
 }
 
 #[test]
+fn rules_keep_their_matchers() {
+    let mut classifier = Classifier::new(Order::First, 0u32);
+    let texts = [
+        "any",
+        "src=10.0.0.0/8",
+        "dst=10.1.2.3",
+        "src=0.0.0.0/0,dst=255.255.255.255",
+        "src=2001:db8::/32,dst=2001:db8::1",
+        "src=10.1.2.3,in-port=3",
+        "dst=10.1.2.3,dport=5000-5010",
+    ];
+    for (text, target) in texts.into_iter().zip(1..) {
+        let matcher: Matcher = text.parse().unwrap();
+        let id = classifier.insert(matcher.clone(), target, 0).unwrap();
+        let (found, found_target) = classifier.rule(id).unwrap();
+        assert_eq!((found.as_ref(), found_target), (&matcher, target));
+        assert_eq!(classifier.remove(id).unwrap(), (matcher, target));
+    }
+}
+
+#[test]
 fn high_costs_are_reported() {
     let mut classifier = Classifier::new(Order::First, 0u32);
     for low in 0..70u16 {
