@@ -67,7 +67,8 @@ pub use longwire_units::{
     BitRate, Bytes, Correlation, Nanos, PacketRate, Packets, Probability, Speed,
 };
 pub use models::mtu::Fragments;
-pub use network::{Crossing, EventPlace, Network, PathId, QueueLengths, RemovedLink};
+pub use models::queue::QueueLengths;
+pub use network::{Crossing, EventPlace, Network, PathId, RemovedLink};
 pub use parts::{Doubt, LinkChange, LinkConfig, LinkSpec, LinkState, PARTS, Part, all_models};
 pub use release::ReleaseQueue;
 pub use verdict::{Delivery, DropReason, Edits, Verdict};

@@ -301,6 +301,11 @@ impl Server {
         self.ready
     }
 
+    /// Whether no frame has been enqueued.
+    pub fn is_new(&self) -> bool {
+        self.next_number == 0
+    }
+
     /// Whether frames are aggregated.
     #[inline]
     fn aggregates(&self) -> bool {

@@ -154,6 +154,16 @@ impl Link {
         replaced
     }
 
+    /// Returns the origin of a changeable link that has neither seen a frame nor been changed, and
+    /// whether its queue limit is derived.
+    pub(super) fn new_origin(&self) -> Option<(Origin, bool)> {
+        let changing = self.changing.as_ref()?;
+        let is_new = changing.origin.change == 0
+            && self.last_arrival == Nanos::ZERO
+            && self.queue.server()?.is_new();
+        is_new.then_some((changing.origin, changing.derived))
+    }
+
     fn change_rate(
         &mut self,
         change: &mut LinkChange,

@@ -1,11 +1,12 @@
 //! Fast path for links with a fixed rate, tail drop and a constant delay.
 
 use longwire_packet::frame::FrameMeta;
-use longwire_units::{Nanos, Packets};
+use longwire_units::{Bytes, Nanos, Packets};
 
-use super::{Link, LinkQueue};
+use super::{Link, LinkConfig, LinkId, LinkQueue};
 use crate::models::framing::Framing;
-use crate::models::rate::{Backlog, FastRate};
+use crate::models::queue::{Queue, QueueLengths, QueueLimit};
+use crate::models::rate::{Backlog, FastRate, Rate};
 use crate::sent::SentFrames;
 use crate::verdict::{Delivery, DropReason, Edits, Verdict};
 
@@ -152,11 +153,44 @@ impl EarlyLink {
         self.sent.last_departure()
     }
 
-    /// Returns the frames and bytes in the queue at `now`, and their peaks; `None` if not loaded.
-    pub fn occupancy(&self, now: Nanos) -> Option<((u64, u64), (u64, u64))> {
-        let now = now.max(self.arrival);
-        let peaks = (self.packets_max.into(), self.bytes_max);
-        self.rate.map(|_| (self.sent.counted(now), peaks))
+    /// Returns the frames and bytes in the queue at `now`, their peaks since the state was loaded,
+    /// and their limits; `None` if not loaded.
+    pub fn occupancy(&self, now: Nanos) -> Option<QueueLengths> {
+        let (packets, bytes) = self.sent.counted(now.max(self.arrival));
+        self.rate.map(|_| QueueLengths {
+            now: (Packets(packets), Bytes(bytes)),
+            max: (Packets(self.packets_max.into()), Bytes(self.bytes_max)),
+            limit: self.limit(),
+        })
+    }
+
+    fn limit(&self) -> QueueLimit {
+        let packets = Some(self.packets_limit).filter(|limit| *limit < u32::MAX);
+        let bytes = Some(self.bytes_limit).filter(|limit| *limit < u64::MAX);
+        QueueLimit {
+            packets: packets.map(|limit| Packets(limit.into())),
+            bytes: bytes.map(Bytes),
+        }
+    }
+
+    /// Returns seed and epoch of a new link, and whether its queue limit is derived, if these and the
+    /// loaded state [determine](EarlyLink::config) the link.
+    pub fn origin_of(&self, link: &Link, id: LinkId) -> Option<((u64, Nanos), bool)> {
+        let (origin, is_derived) = link.new_origin()?;
+        let is_same = origin.link == id.0 && link.queue_limit() == self.limit();
+        (self.is_active() && is_same).then_some(((origin.seed, origin.epoch), is_derived))
+    }
+
+    /// Returns the configuration of the link whose state is loaded.
+    pub fn config(&self, is_derived: bool, epoch: Nanos) -> Option<LinkConfig> {
+        Some(LinkConfig {
+            rate: Rate::Fixed(self.rate?.rate()),
+            framing: self.framing,
+            queue: (!is_derived).then(|| Queue::TailDrop(self.limit())),
+            delay: self.delay.into(),
+            epoch,
+            ..LinkConfig::default()
+        })
     }
 }
 

@@ -1,27 +1,17 @@
 //! Adds, changes and removes links and paths.
 
-use longwire_units::{Bytes, Nanos, Packets};
+use longwire_units::Nanos;
 
 use super::path::Path;
 use super::{FrameHost, Network, Node, PathId};
-use crate::lane::Lane;
 use crate::link::{Link, LinkChange, LinkId, ReplacedParts};
+use crate::models::queue::QueueLengths;
 use crate::prelude::*;
-use crate::release::Sequence;
 
 /// A removed link. Drop it off the hot path: models may hold many megabytes of trace.
 #[derive(Debug)]
 #[must_use = "drop it off the hot path"]
 pub struct RemovedLink<T>(#[allow(dead_code, reason = "it is only dropped")] Box<Node<T>>);
-
-/// Occupancy of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueLengths {
-    /// Frames and bytes in the queue.
-    pub now: (Packets, Bytes),
-    /// Their peaks so far.
-    pub max: (Packets, Bytes),
-}
 
 impl<T> Network<T> {
     /// Adds a link under an unused number.
@@ -29,14 +19,7 @@ impl<T> Network<T> {
     /// # Panics
     /// If the number is in use.
     pub fn add_link(&mut self, id: LinkId, link: Link) {
-        let node = Box::new(Node {
-            lane: Lane::new(link),
-            due: None,
-            detached: false,
-            crossed_by: 0,
-            passed_on: Sequence::default(),
-        });
-        assert!(self.links.insert(id, node), "link number in use");
+        assert!(self.links.insert(id, link), "link number in use");
     }
 
     /// Adds a path under an unused number. Returns `false`, without effect, if `links` is
@@ -45,7 +28,7 @@ impl<T> Network<T> {
     /// # Panics
     /// If the number is in use.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        let known = links.iter().all(|link| self.link(*link).is_some());
+        let known = links.iter().all(|link| self.has_link(*link));
         let Some(path) = Path::new(links, |_| false).filter(|_| known) else {
             return false;
         };
@@ -90,32 +73,41 @@ impl<T> Network<T> {
 
     fn count_crossings(&mut self, path: &Path, change: i32) {
         for link in path.links() {
-            if let Some(node) = self.links.get_mut(link) {
-                node.crossed_by = node.crossed_by.saturating_add_signed(change);
+            if let Some(paths) = self.links.crossed_by(link) {
+                *paths = paths.saturating_add_signed(change);
             }
         }
     }
 
-    /// Returns the link with this number. Unless it is [detached](Network::detach), its queue
+    /// Whether the link exists. Takes no memory, unlike [`Network::link`].
+    pub fn has_link(&self, id: LinkId) -> bool {
+        self.links.contains(id)
+    }
+
+    /// Returns the link with this number, and allocates it if it has only been idle. Unless it is [detached](Network::detach), its queue
     /// lengths, `last_arrival` and `changeable_from` may be stale; see [`Network::occupancy`].
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         Some(self.links.get(id)?.lane.link())
     }
 
-    /// Returns the frames and bytes in a link's queue at `now`, and their peaks. The network must have
-    /// been advanced to that time.
+    /// Returns the frames and bytes in a link's queue at `now`, their peaks and their limits. The
+    /// network must have been advanced to that time.
     pub fn occupancy(&self, id: LinkId, now: Nanos) -> Option<QueueLengths> {
-        let link = self.link(id)?;
         let early = self.links.peek_early(id)?.occupancy(now);
-        let (held, (packets_max, bytes_max)) = match early {
-            None => (link.occupancy_at(now), (0, 0)),
-            Some(((packets, bytes), peaks)) => ((Packets(packets), Bytes(bytes)), peaks),
-        };
-        let max = link.occupancy_max();
-        Some(QueueLengths {
-            now: held,
-            max: (max.0.max(Packets(packets_max)), max.1.max(Bytes(bytes_max))),
-        })
+        let link = self.links.existing(id).map(|node| node.lane.link());
+        if link.is_none() && early.is_none() {
+            return None;
+        }
+        let mut lengths = early.unwrap_or(QueueLengths::NONE);
+        if let Some(link) = link {
+            let max = link.occupancy_max();
+            lengths.max = (lengths.max.0.max(max.0), lengths.max.1.max(max.1));
+            lengths.limit = link.queue_limit();
+            if early.is_none() {
+                lengths.now = link.occupancy_at(now);
+            }
+        }
+        Some(lengths)
     }
 
     /// Changes a link at `at`, once all earlier events have been processed ([`Network::advance`]).

@@ -63,7 +63,7 @@ impl<T> Network<T> {
     /// # Panics
     /// If the number is in use.
     pub fn add_shared_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        let Some(path) = Path::new(links, |link| self.link(link).is_none()) else {
+        let Some(path) = Path::new(links, |link| !self.has_link(link)) else {
             return false;
         };
         self.enter_path(id, path);

@@ -14,8 +14,7 @@ impl<T> Network<T> {
     pub fn separate_link(&self, path: PathId) -> Option<LinkId> {
         let path = self.transit.paths.get(path.0 as usize)?.as_ref()?;
         let id = path.link(0).filter(|_| path.link(1).is_none())?;
-        let node = self.links.get(id)?;
-        (node.crossed_by == 1).then_some(id)
+        self.links.is_separate(id).then_some(id)
     }
 
     /// Detaches a link, which the caller then advances separately. Frames of the link that are

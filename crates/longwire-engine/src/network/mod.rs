@@ -22,7 +22,7 @@ use crate::models::mtu::Mtu;
 use crate::prelude::*;
 use crate::release::{ReleaseQueue, Sequence};
 use crate::verdict::{Delivery, DropReason, Verdict};
-pub use build::{QueueLengths, RemovedLink};
+pub use build::RemovedLink;
 pub use crossing::{Crossing, EventPlace};
 use links::Links;
 pub use path::PathId;
@@ -118,10 +118,19 @@ struct Node<T> {
     due: Option<Nanos>,
     /// Whether the caller advances the lane, which then has no agenda entry.
     detached: bool,
-    /// Number of paths that cross it.
-    crossed_by: u32,
     /// Sequence numbers for frames passed on to other links.
     passed_on: Sequence,
+}
+
+impl<T> Node<T> {
+    fn new(link: Link) -> Node<T> {
+        Node {
+            lane: Lane::new(link),
+            due: None,
+            detached: false,
+            passed_on: Sequence::default(),
+        }
+    }
 }
 
 /// Calls `fetch` with a value's address and length.

@@ -65,12 +65,11 @@ fn slack_of(link: &Link) -> Nanos {
 impl Core {
     /// Returns the occupancy of a link's queue; `None` if the link does not exist.
     pub fn occupancy(&self, id: LinkId) -> Option<Occupancy> {
-        let link = self.link(id)?;
-        let limit = link.queue_limit();
         let lengths = self.shards.occupancy(id, self.advanced)?;
         let QueueLengths {
             now: (packets, bytes),
             max: (packets_max, bytes_max),
+            limit,
         } = lengths;
         Some(Occupancy {
             packets: packets.0,

@@ -46,6 +46,26 @@ pub struct QueueLimit {
     pub bytes: Option<Bytes>,
 }
 
+/// Occupancy of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLengths {
+    /// Frames and bytes in the queue.
+    pub now: (Packets, Bytes),
+    /// Their peaks so far.
+    pub max: (Packets, Bytes),
+    /// Their limits.
+    pub limit: QueueLimit,
+}
+
+impl QueueLengths {
+    /// Of an empty queue without a limit.
+    pub(crate) const NONE: QueueLengths = QueueLengths {
+        now: (Packets(0), Bytes(0)),
+        max: (Packets(0), Bytes(0)),
+        limit: QueueLimit::UNLIMITED,
+    };
+}
+
 impl QueueLimit {
     /// No limit.
     pub const UNLIMITED: QueueLimit = QueueLimit {

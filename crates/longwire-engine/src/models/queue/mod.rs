@@ -27,7 +27,7 @@ mod tail_drop;
 mod ticks;
 
 pub use classes::{Class, Classes};
-pub use limit::QueueLimit;
+pub use limit::{QueueLengths, QueueLimit};
 pub use tail_drop::TailDrop;
 
 /// A link's queue.

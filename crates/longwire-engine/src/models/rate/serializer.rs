@@ -42,6 +42,11 @@ impl FastRate {
         }
     }
 
+    /// Returns the rate.
+    pub fn rate(self) -> BitRate {
+        self.rate
+    }
+
     /// Returns quotient and remainder of `work / rate`.
     #[inline(always)]
     fn divide(self, work: u64) -> (u64, u64) {

@@ -296,7 +296,10 @@ impl Shards {
 
     /// Adds a path. Returns `false` if a link does not exist.
     pub fn add_path(&mut self, id: PathId, links: &[LinkId]) -> bool {
-        let known = |link: &LinkId| self.link(*link).is_some();
+        let known = |link: &LinkId| {
+            let shard = self.all().nth(self.index_of(*link));
+            shard.is_some_and(|shard| shard.network.has_link(*link))
+        };
         let Some(first) = links.first().filter(|_| links.iter().all(known)) else {
             return false;
         };
