@@ -83,12 +83,14 @@ impl NetworkParts {
                 links.shrink_to_fit();
             }
         }
-        for (index, links) in self.paths.iter().enumerate() {
-            if !core.add_path(PathId(index as u32), links) {
+        for (index, links) in self.paths.into_iter().enumerate() {
+            if !core.add_path(PathId(index as u32), &links) {
                 return Err(StartError::Path(index));
             }
         }
         if many {
+            // The configurations leave gaps of many pages.
+            host::release_free_memory();
             collapse_heap();
         }
         for (after, work) in self.orders {

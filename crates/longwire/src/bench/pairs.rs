@@ -35,14 +35,15 @@ pub fn parts(links: u32, mut config: impl FnMut(u32) -> LinkConfig) -> Result<Ne
     };
     let classifier = Classifier::with_rules(Order::First, Target::Drop, (0..links).map(rule));
     let classifier = classifier.map_err(|(_, error)| Error::failed(error))?;
-    let link = |pair| (config(pair), Arc::new(LinkCells::default()));
+    // As in a run, counters exist before configurations and survive them.
+    let cells: Vec<Arc<LinkCells>> = (0..links).map(|_| Arc::default()).collect();
     Ok(NetworkParts {
         switch: BridgeConfig {
             switching: Switching::Pairs(vec![(PortIndex(0), PortIndex(1))]),
             ..BridgeConfig::new(2)
         },
         classifier,
-        links: (0..links).map(link).collect(),
+        links: (0..links).map(&mut config).zip(cells).collect(),
         paths: (0..links).map(|link| vec![LinkId(link)]).collect(),
         orders: Vec::new(),
         on_port_loss: OnPortLoss::End,
