@@ -19,15 +19,21 @@ const MULTIPLIER: u64 = 0x2436_a88a_85a3_08d3 | 1;
 /// Initial number of rows.
 const ROWS_MIN: usize = 8;
 
-/// Rows compared together.
+/// Rows compared together. Those of one-word keys fill a cache line.
 const BUCKET: usize = 4;
+
+/// Cache line in bytes and words.
+const LINE: usize = 64;
+const LINE_WORDS: usize = LINE / size_of::<u64>();
 
 /// A table with keys of `key_words` words, not all zero.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     key_words: usize,
-    /// Key and value per row; a zero value marks an empty row.
-    rows: Vec<u64>,
+    /// Key and value per row, from `start` on; a zero value marks an empty row.
+    words: Vec<u64>,
+    /// First word of a cache line.
+    start: usize,
     /// Number of rows (a power of two) minus one.
     last_row: usize,
     len: usize,
@@ -45,25 +51,43 @@ pub(super) fn hash(key: &[u64]) -> u64 {
 
 impl Table {
     pub fn new(key_words: usize) -> Table {
-        Table {
+        let mut table = Table {
             key_words,
-            rows: vec![0; ROWS_MIN * (key_words + 1)],
-            last_row: ROWS_MIN - 1,
+            words: Vec::new(),
+            start: 0,
+            last_row: 0,
             len: 0,
-        }
+        };
+        table.clear(ROWS_MIN);
+        table
+    }
+
+    /// Replaces the rows with `rows` empty ones, and returns the words of the old rows.
+    fn clear(&mut self, rows: usize) -> Vec<u64> {
+        let words = vec![0; rows * (self.key_words + 1) + LINE_WORDS - 1];
+        // A copy may start elsewhere in a line, which only costs time.
+        self.start = words.as_ptr().align_offset(LINE).min(LINE_WORDS - 1);
+        self.last_row = rows - 1;
+        core::mem::replace(&mut self.words, words)
+    }
+
+    /// Returns the words of the rows.
+    #[inline(always)]
+    fn rows(&self) -> &[u64] {
+        self.words.get(self.start..).unwrap_or_default()
     }
 
     #[inline]
     fn row(&self, row: usize) -> (&[u64], u64) {
         let at = row * (self.key_words + 1);
-        let row = &self.rows[at..=at + self.key_words];
+        let row = &self.rows()[at..=at + self.key_words];
         (&row[..self.key_words], row[self.key_words])
     }
 
     fn set(&mut self, row: usize, key: &[u64], value: u64) {
-        let at = row * (self.key_words + 1);
-        self.rows[at..at + self.key_words].copy_from_slice(key);
-        self.rows[at + self.key_words] = value;
+        let at = self.start + row * (self.key_words + 1);
+        self.words[at..at + self.key_words].copy_from_slice(key);
+        self.words[at + self.key_words] = value;
     }
 
     #[inline]
@@ -75,7 +99,7 @@ impl Table {
     #[inline]
     pub fn row_of(&self, key: &[u64]) -> *const u64 {
         let row = self.home(&key[..self.key_words.min(key.len())]);
-        let rows = self.rows.get(row * (self.key_words + 1)..);
+        let rows = self.rows().get(row * (self.key_words + 1)..);
         rows.map_or(core::ptr::null(), <[u64]>::as_ptr)
     }
 
@@ -108,7 +132,8 @@ impl Table {
         const WORDS: usize = 2 * BUCKET;
         let mut row = self.home(&[word]);
         loop {
-            let rows = self.rows.get(row * 2..row * 2 + WORDS);
+            let at = self.start + row * 2;
+            let rows = self.words.get(at..at + WORDS);
             let Some(rows) = rows.and_then(|rows| rows.first_chunk::<WORDS>()) else {
                 return 0;
             };
@@ -143,11 +168,10 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        let rows = (self.last_row + 1) * 2;
         let width = self.key_words + 1;
-        let before = core::mem::replace(&mut self.rows, vec![0; rows * width]);
-        self.last_row = rows - 1;
-        for row in before.chunks_exact(width) {
+        let (start, rows) = (self.start, self.last_row + 1);
+        let before = self.clear(rows * 2);
+        for row in before[start..].chunks_exact(width).take(rows) {
             let (key, value) = (&row[..width - 1], row[width - 1]);
             if value != 0 {
                 let (row, _) = self.find(key);
@@ -176,18 +200,20 @@ impl Table {
             let from_gap = row.wrapping_sub(gap) & self.last_row;
             if from_home >= from_gap {
                 let width = self.key_words + 1;
-                self.rows
-                    .copy_within(row * width..(row + 1) * width, gap * width);
+                let from = self.start + row * width;
+                self.words
+                    .copy_within(from..from + width, self.start + gap * width);
                 gap = row;
             }
         }
-        let at = gap * (self.key_words + 1);
-        self.rows[at + self.key_words] = 0;
+        let at = self.start + gap * (self.key_words + 1);
+        self.words[at + self.key_words] = 0;
     }
 
     /// Returns all values.
     pub fn values(&self) -> impl Iterator<Item = u64> + '_ {
-        let rows = self.rows.chunks_exact(self.key_words + 1);
+        let rows = self.rows().chunks_exact(self.key_words + 1);
+        let rows = rows.take(self.last_row + 1);
         rows.map(|row| row[row.len() - 1])
             .filter(|value| *value != 0)
     }
