@@ -17,8 +17,11 @@ const EXIT_NOT_FOUND: u8 = 127;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum EnvironmentError {
-    #[error("command '{command}' not found in PATH, or its interpreter is missing")]
-    NotFound { command: String },
+    #[error("command '{command}' {fault}")]
+    NotFound {
+        command: String,
+        fault: &'static str,
+    },
     #[error("cannot run '{command}': {source}; is it an executable file?")]
     NotExecutable { command: String, source: io::Error },
     #[error("cannot start '{command}': {source}")]

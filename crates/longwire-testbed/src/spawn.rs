@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -40,9 +41,7 @@ pub fn start(
     streams: Option<PeerStreams>,
 ) -> Result<Child, EnvironmentError> {
     let Some((program, arguments)) = words.split_first() else {
-        return Err(EnvironmentError::NotFound {
-            command: String::new(),
-        });
+        return Err(not_found(OsStr::new("")));
     };
     let mut command = Command::new(program);
     command.args(arguments);
@@ -93,10 +92,10 @@ pub fn start_in(place: Place<'_>, command: &mut Command) -> Result<Child, Enviro
 fn spawn_error(program: &OsStr, source: io::Error) -> EnvironmentError {
     let command = program.to_string_lossy().into_owned();
     match source.raw_os_error() {
-        Some(libc::ENOENT | libc::ENOTDIR) => EnvironmentError::NotFound { command },
+        Some(libc::ENOENT | libc::ENOTDIR) => not_found(program),
         // The PATH search also returns EACCES if one directory is inaccessible and the others lack
         // the command.
-        Some(libc::EACCES) if !exists(program) => EnvironmentError::NotFound { command },
+        Some(libc::EACCES) if !is_path(program) && !exists(program) => not_found(program),
         Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
             EnvironmentError::NotExecutable { command, source }
         }
@@ -104,11 +103,30 @@ fn spawn_error(program: &OsStr, source: io::Error) -> EnvironmentError {
     }
 }
 
+fn not_found(program: &OsStr) -> EnvironmentError {
+    let fault = if exists(program) {
+        "lacks its interpreter; see its first line (#!) or `ldd`"
+    } else if is_path(program) {
+        "not found: no such file"
+    } else {
+        "not found in PATH; install its package, or write the command's path"
+    };
+    EnvironmentError::NotFound {
+        command: program.to_string_lossy().into_owned(),
+        fault,
+    }
+}
+
+/// Returns whether a program is given by its path, without a search of PATH.
+fn is_path(program: &OsStr) -> bool {
+    program.as_bytes().contains(&b'/')
+}
+
 /// Returns whether the program exists: at the given path or, for a plain name, in a directory of
 /// PATH.
 fn exists(program: &OsStr) -> bool {
-    if Path::new(program).components().count() > 1 {
-        return true;
+    if is_path(program) {
+        return Path::new(program).exists();
     }
     let directories = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&directories).any(|directory| directory.join(program).is_file())

@@ -1,5 +1,7 @@
 //! Commands behind the link: what they see, and how they are started and ended.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -60,12 +62,17 @@ fn commands_see_their_own_user_and_devices() {
 
 #[test]
 fn exit_codes_are_passed_on() {
-    let missing = "command 'longwire-no-such-command' not found";
+    let missing = "command 'longwire-no-such-command' not found in PATH; install its package";
     for user in User::all() {
+        let script = user.dir.path().join("script");
+        fs::write(&script, "#!/no/such/shell\n").expect("it is written");
+        fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("it is executable");
         for (command, code, said) in [
             ("sh -c 'exit 7'", 7, ""),
             ("sh -c 'kill -9 $$'", 137, ""),
             ("longwire-no-such-command", 127, missing),
+            ("./none", 127, "command './none' not found: no such file"),
+            ("./script", 127, "command './script' lacks its interpreter"),
             ("/etc/passwd", 126, ""),
         ] {
             user.exec(format!("-- {command}")).exits(code).says(said);
