@@ -217,11 +217,13 @@ pub fn prepare(place: &AttachPlace<'_>, hub: &AttachHub) -> Result<PreparedLink,
     // Exclude the interface's earlier drops.
     attachment.note_losses();
     let [received, sent] = &attachment.given;
-    let (inner, outer) = hub.namespace.run(|| {
-        let ([inner, outer], options) = (&names, hub.options(&found));
-        let inner = open(inner, &options, received)?;
-        Ok::<_, AttachError>((inner, open(outer, &options, sent)?))
-    })??;
+    let ([inner, outer], options) = (&names, hub.options(&found));
+    // At once, because each ring waits for a grace period.
+    let (inner, outer) = hub.namespace.run_both(
+        || open(inner, &options, received),
+        || open(outer, &options, sent),
+    )?;
+    let (inner, outer) = (inner?, outer?);
 
     attachment.attach_givers(place.namespace)?;
     let engage = Engage {

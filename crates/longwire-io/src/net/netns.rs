@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -168,12 +168,21 @@ pub struct NetNamespace {
 /// No more threads can be created (`ulimit -u`).
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
     thread::scope(|scope| {
-        let started = thread::Builder::new().spawn_scoped(scope, work);
-        let thread =
-            started.map_err(|e| NetError::system("start", "a thread (see `ulimit -u`)", e))?;
-        let ended = thread.join();
-        Ok(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let thread = started(thread::Builder::new().spawn_scoped(scope, work))?;
+        Ok(joined(thread))
     })
+}
+
+fn started<T>(
+    thread: io::Result<ScopedJoinHandle<'_, T>>,
+) -> Result<ScopedJoinHandle<'_, T>, NetError> {
+    thread.map_err(|e| NetError::system("start", "a thread (see `ulimit -u`)", e))
+}
+
+/// Waits for a thread and returns its result. Propagates a panic.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    let ended = thread.join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl NetNamespace {
@@ -281,6 +290,25 @@ impl NetNamespace {
     /// [`NetNamespace::enter`].
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NetError> {
         on_a_thread(|| self.enter().map(|()| work()))?
+    }
+
+    /// Like [`NetNamespace::run`], for two tasks at once.
+    ///
+    /// # Errors
+    /// As for [`NetNamespace::run`].
+    pub fn run_both<A: Send, B: Send>(
+        &self,
+        first: impl FnOnce() -> A + Send,
+        second: impl FnOnce() -> B + Send,
+    ) -> Result<(A, B), NetError> {
+        // The inner thread starts in the namespace of the outer one.
+        self.run(|| {
+            thread::scope(|scope| {
+                let second = started(thread::Builder::new().spawn_scoped(scope, second))?;
+                let first = first();
+                Ok((first, joined(second)))
+            })
+        })?
     }
 
     /// Returns whether the namespace belongs to this process's user namespace or a descendant. Only
