@@ -27,6 +27,7 @@
 //! and provides [views](LinkView). [`NetworkReport`] contains the counters of links and ports.
 
 mod apply;
+mod by_class;
 mod change_files;
 mod changes;
 mod controller;

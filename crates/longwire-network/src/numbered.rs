@@ -14,6 +14,8 @@ use longwire_topology::{
     Added, Class, Direction, Hop, State, Topology, Unmatched, split_direction,
 };
 
+use crate::by_class::ByClass;
+
 /// An engine link: one direction of a named link, or both if they share a queue. Reading its
 /// counters does not lock the network.
 #[derive(Clone, Debug)]
@@ -41,9 +43,10 @@ pub struct Numbered {
     pub(super) numbers: Vec<[LinkId; 2]>,
     /// Links of each path, by path number.
     paths: Vec<Vec<LinkId>>,
-    path_of: HashMap<(Class, Direction), PathId>,
+    /// Path of each class for up and down; `None` if removed.
+    path_of: ByClass<[Option<PathId>; 2]>,
     /// Range of each class's rules, which are contiguous.
-    rules_of: HashMap<Class, Range<u32>>,
+    rules_of: ByClass<Range<u32>>,
     /// Existing links by name.
     pub(super) by_name: BTreeMap<Arc<str>, u32>,
     /// Classes whose frames were moved to another class.
@@ -81,13 +84,14 @@ impl Numbered {
             paths: 0..topology.paths.len(),
             rules: 0..topology.rules.len(),
         };
+        let (links, paths) = (all.links.len(), all.paths.len());
         let mut numbered = Numbered {
             topology,
-            links: Vec::new(),
-            numbers: Vec::new(),
-            paths: Vec::new(),
-            path_of: HashMap::new(),
-            rules_of: HashMap::new(),
+            links: Vec::with_capacity(2 * links),
+            numbers: Vec::with_capacity(links),
+            paths: Vec::with_capacity(2 * (links + paths)),
+            path_of: ByClass::with_capacity(links, paths),
+            rules_of: ByClass::with_capacity(links, paths),
             by_name: BTreeMap::new(),
             moved: HashMap::new(),
         };
@@ -111,7 +115,9 @@ impl Numbered {
         for index in added.rules.clone() {
             let rule = index as u32;
             let rules = self.rules_of.entry(self.topology.rules[index].target.class);
-            let rules = rules.or_insert(rule..rule);
+            if Range::is_empty(rules) {
+                *rules = rule..rule;
+            }
             debug_assert_eq!(rules.end, rule, "a class's rules stand together");
             rules.end = rule + 1;
         }
@@ -152,23 +158,27 @@ impl Numbered {
     fn add_path(&mut self, class: Class, direction: Direction, links: Vec<LinkId>) {
         let id = PathId(self.paths.len() as u32);
         self.paths.push(links);
-        self.path_of.insert((class, direction), id);
+        self.path_of.entry(class)[direction as usize] = Some(id);
     }
 
     pub(super) fn target(&self, class: Class, direction: Direction) -> Target {
-        let path = self.path_of.get(&(class, direction));
-        path.map_or(Target::Drop, |path| Target::Path(*path))
+        self.path_of(class, direction)
+            .map_or(Target::Drop, Target::Path)
+    }
+
+    fn path_of(&self, class: Class, direction: Direction) -> Option<PathId> {
+        self.path_of.get(class)?[direction as usize]
     }
 
     /// Returns the links of a class in one direction.
     pub(super) fn links_of(&self, class: Class, direction: Direction) -> Option<&[LinkId]> {
-        let path = self.path_of.get(&(class, direction))?;
+        let path = self.path_of(class, direction)?;
         self.paths.get(path.0 as usize).map(Vec::as_slice)
     }
 
     /// Returns a class's rules.
     pub(super) fn rules_of(&self, class: Class) -> Range<u32> {
-        self.rules_of.get(&class).cloned().unwrap_or_default()
+        self.rules_of.get(class).cloned().unwrap_or_default()
     }
 
     /// Returns the topology from which the numbers were assigned.
@@ -294,15 +304,13 @@ impl Numbered {
     /// Reverts the last [`Numbered::add`].
     pub(super) fn undo(&mut self, added: &Added) {
         for rule in &self.topology.rules[added.rules.clone()] {
-            self.rules_of.remove(&rule.target.class);
+            self.rules_of.take(rule.target.class);
         }
         let links = added.links.clone().map(|link| Class::Link(link as u32));
         let paths = added.paths.clone().map(|path| Class::Path(path as u32));
         for class in links.chain(paths) {
-            for direction in DIRECTIONS {
-                if let Some(path) = self.path_of.remove(&(class, direction)) {
-                    self.paths.truncate(self.paths.len().min(path.0 as usize));
-                }
+            for path in self.path_of.take(class).into_iter().flatten() {
+                self.paths.truncate(self.paths.len().min(path.0 as usize));
             }
             if let Class::Link(link) = class {
                 let [up, _] = self.numbers[link as usize];
@@ -320,12 +328,9 @@ impl Numbered {
         let mut removals = Removals::default();
         let mut rules = Vec::new();
         for class in classes {
-            rules.extend(self.rules_of.remove(class).into_iter().flatten());
-            for direction in DIRECTIONS {
-                removals
-                    .paths
-                    .extend(self.path_of.remove(&(*class, direction)));
-            }
+            rules.extend(self.rules_of.take(*class));
+            let paths = self.path_of.take(*class).into_iter().flatten();
+            removals.paths.extend(paths);
             self.moved.remove(class);
             let Class::Link(index) = class else { continue };
             let [up, down] = self.numbers[*index as usize];

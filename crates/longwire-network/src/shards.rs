@@ -1,8 +1,10 @@
 //! Input of the shard planner: loads and lookaheads of links.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 
+use crate::by_class::ByClass;
 use crate::shard_plan::{ShardCount, ShardLink, ShardPlan};
 use longwire_engine::{BitRate, LinkId, LinkSpec, Nanos};
 
@@ -110,8 +112,10 @@ impl Numbered {
                 }
             }
         }
-        let mut seen = HashSet::new();
-        targets.retain(|target| seen.insert(*target));
+        let mut seen: ByClass<[bool; 2]> = ByClass::default();
+        targets.retain(|(class, direction)| {
+            !mem::replace(&mut seen.entry(*class)[*direction as usize], true)
+        });
         let links = targets
             .iter()
             .filter_map(|(class, direction)| self.links_of(*class, *direction));

@@ -144,14 +144,22 @@ pub(super) fn shared_options(
     at: &str,
     builder: &mut Builder,
 ) -> SharedOptions {
-    if shared && options.up != options.down {
+    let equal = options.up == options.down;
+    if shared && !equal {
         let reason = "the link is shared, but its directions have different options";
         let remedy = "give both the same options, or remove shared";
         builder.refuse(place, at, reason, remedy);
     }
     let up = builder.store.intern(options.up);
-    let down = (!shared).then(|| builder.store.intern(options.down));
-    (up, down)
+    if shared {
+        return (up, None);
+    }
+    let down = if equal {
+        Arc::clone(&up)
+    } else {
+        builder.store.intern(options.down)
+    };
+    (up, Some(down))
 }
 
 /// Returns the position of a link's matchers or, without matchers, of its name.

@@ -16,10 +16,18 @@ use super::{fields, tree};
 /// Caches parsed texts and specifications, so that 100,000 links with equal options share them.
 #[derive(Debug)]
 pub(super) struct OptionStore {
-    /// Valid values, each parsed as a specification with one option.
-    parsed: HashMap<(&'static str, String), LinkSpec>,
+    /// Valid values of each option.
+    parsed: HashMap<&'static str, HashMap<String, ParsedValue>>,
     shared: HashMap<String, Arc<LinkSpec>>,
     pub files: Arc<dyn Files>,
+}
+
+/// A valid value.
+#[derive(Debug)]
+struct ParsedValue {
+    /// A specification with only this option.
+    alone: LinkSpec,
+    warnings: Vec<String>,
 }
 
 impl OptionStore {
@@ -38,16 +46,17 @@ impl OptionStore {
         spec: &mut LinkSpec,
         (option, text): (&'static str, &str),
     ) -> Result<Vec<String>, LinkSpecError> {
-        let key = (option, text.to_owned());
-        if !self.parsed.contains_key(&key) {
+        let values = self.parsed.entry(option).or_default();
+        if !values.contains_key(text) {
             let mut alone = LinkSpec::new();
             alone.set(option, text, &*self.files)?;
-            self.parsed.insert(key.clone(), alone);
+            let doubts = alone.value_doubts().into_iter();
+            let warnings = doubts.map(|doubt| doubt.message).collect();
+            values.insert(text.to_owned(), ParsedValue { alone, warnings });
         }
-        let alone = &self.parsed[&key];
-        spec.append(alone)?;
-        let doubts = alone.value_doubts().into_iter();
-        Ok(doubts.map(|doubt| doubt.message).collect())
+        let value = &values[text];
+        spec.append(&value.alone)?;
+        Ok(value.warnings.clone())
     }
 
     /// Adds an option to a specification, or reports the reason for rejecting it.
@@ -60,16 +69,16 @@ impl OptionStore {
         diagnostics: &mut Diagnostics,
     ) {
         let place = place.into();
-        let field = format!("{at}.{option}");
+        let field = || format!("{at}.{option}");
         match self.add(spec, (option, text)) {
             Ok(doubts) => {
                 for doubt in doubts {
-                    diagnostics.warn_once(place.clone(), field.clone(), doubt);
+                    diagnostics.warn_once(place.clone(), field(), doubt);
                 }
             }
             Err(error) => {
                 let remedy = format!("`longwire models {option}` lists the choices");
-                diagnostics.refuse(place, field, self.reason(&error), remedy);
+                diagnostics.refuse(place, field(), self.reason(&error), remedy);
             }
         }
     }

@@ -16,23 +16,24 @@ pub(super) struct Placed<T> {
 /// Reports unknown fields and values of the wrong type.
 pub(super) fn check(section: &Section, table: &Table<'_>, at: &str, diagnostics: &mut Diagnostics) {
     for (name, span, value) in table.iter() {
-        let path = under(at, name);
-        let part = Part::named(name).filter(|_| section.options);
+        // Formatted for problems only: a file may have 100,000 links.
+        let path = || under(at, name);
+        let part = || Part::named(name).filter(|_| section.options);
         if let Some(field) = section.field(name) {
             check_value(field.kind, value, &path, diagnostics);
-        } else if let Some(part) = part {
+        } else if let Some(part) = part() {
             if let Err(expected) = option_texts(part, value) {
                 let found = value.type_name();
                 let reason = format!("expected {expected}, found {found}");
                 let remedy = "write it as on the command line";
-                diagnostics.refuse(value.span.clone(), path, reason, remedy);
+                diagnostics.refuse(value.span.clone(), path(), reason, remedy);
             }
         } else {
             let parts = PARTS.iter().filter(|_| section.options);
             let known = section.fields.iter().map(|field| field.name);
             let known = known.chain(parts.map(|part| part.name));
             let reason = format!("unknown key '{name}'");
-            diagnostics.refuse(span.clone(), path, reason, suggestion(name, known));
+            diagnostics.refuse(span.clone(), path(), reason, suggestion(name, known));
         }
     }
 }
@@ -45,7 +46,13 @@ pub(super) fn under(at: &str, name: &str) -> String {
     }
 }
 
-fn check_value(kind: Kind, value: &Value, path: &str, diagnostics: &mut Diagnostics) {
+/// Checks the value at the path that `path` returns.
+fn check_value(
+    kind: Kind,
+    value: &Value,
+    path: &dyn Fn() -> String,
+    diagnostics: &mut Diagnostics,
+) {
     let expected = match (kind, &value.content) {
         (Kind::Text, Content::Text(_)) | (Kind::Flag, Content::Flag(_)) => return,
         (Kind::Text, _) => "a string".to_owned(),
@@ -68,20 +75,20 @@ fn check_value(kind: Kind, value: &Value, path: &str, diagnostics: &mut Diagnost
         (Kind::Choice(words), Content::Text(word)) if words.contains(&&**word) => return,
         (Kind::Choice(words), _) => format!("one of \"{}\"", words.join("\", \"")),
         (Kind::TextMap, Content::Table(table)) => {
-            return check_each(table, path, |_| Kind::Text, diagnostics);
+            return check_each(table, &path(), |_| Kind::Text, diagnostics);
         }
         (Kind::TextOrTableMap(section), Content::Table(table)) => {
             let kind = |value: &Value<'_>| match value.content {
                 Content::Table(_) => Kind::Table(section),
                 _ => Kind::Text,
             };
-            return check_each(table, path, kind, diagnostics);
+            return check_each(table, &path(), kind, diagnostics);
         }
         (Kind::Table(section), Content::Table(table)) => {
-            return check(section, table, path, diagnostics);
+            return check(section, table, &path(), diagnostics);
         }
         (Kind::TableMap(section), Content::Table(table)) => {
-            return check_each(table, path, |_| Kind::Table(section), diagnostics);
+            return check_each(table, &path(), |_| Kind::Table(section), diagnostics);
         }
         (Kind::Tables(section), Content::List(items)) => {
             for item in items {
@@ -89,7 +96,7 @@ fn check_value(kind: Kind, value: &Value, path: &str, diagnostics: &mut Diagnost
             }
             return;
         }
-        (Kind::Tables(_), _) => format!("tables under [[{path}]]"),
+        (Kind::Tables(_), _) => format!("tables under [[{}]]", path()),
         (Kind::TextMap | Kind::TextOrTableMap(_) | Kind::Table(_) | Kind::TableMap(_), _) => {
             "a table".to_owned()
         }
@@ -100,7 +107,7 @@ fn check_value(kind: Kind, value: &Value, path: &str, diagnostics: &mut Diagnost
         _ => format!("a value of type {}", value.type_name()),
     };
     let (reason, remedy) = (format!("is {shown}"), format!("write {expected}"));
-    diagnostics.refuse(value.span.clone(), path, reason, remedy);
+    diagnostics.refuse(value.span.clone(), path(), reason, remedy);
 }
 
 /// Checks the values in a table with arbitrary keys.
@@ -111,7 +118,7 @@ fn check_each(
     diagnostics: &mut Diagnostics,
 ) {
     for (name, _, value) in table.iter() {
-        let path = format!("{path}.{name}");
+        let path = || format!("{path}.{name}");
         check_value(kind(value), value, &path, diagnostics);
     }
 }
