@@ -27,7 +27,8 @@ pub(super) struct Pair {
 /// How the frames of a pair's links are ordered by release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PairOrder {
-    /// The only link decides frames in order of release, so each leaves at its decision.
+    /// The only link decides frames in order of release and leaves them unchanged, so each leaves at
+    /// its decision. Plugins, which may fail, count as changing frames.
     #[default]
     OfDecisions,
     /// The frames of the only link wait for their releases.
@@ -90,7 +91,7 @@ impl Pair {
         self.is_managed |= link.is_managed();
         self.order = match self.lanes.iter().flatten().next() {
             Some(_) => PairOrder::TwoLinks,
-            None if link.in_order() => PairOrder::OfDecisions,
+            None if link.in_order() && !link.changes_frames() => PairOrder::OfDecisions,
             None => PairOrder::OneLink,
         };
         let before = self.lanes[index].replace(Lane::new(link));

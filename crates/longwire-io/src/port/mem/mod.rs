@@ -100,6 +100,7 @@ pub struct Sink {
     slot: usize,
     /// Position of the next slot.
     next: usize,
+    /// Number of frames that have left.
     frames: u64,
     bytes: u64,
     damaged: u64,
@@ -122,9 +123,9 @@ impl Sink {
         }
     }
 
-    /// Returns the number of frames that have left.
+    /// Returns the number of accepted frames.
     pub fn frames(&self) -> u64 {
-        self.frames
+        self.frames + self.pushed as u64
     }
 
     /// Returns the number of accepted bytes.
