@@ -1,7 +1,6 @@
 //! Network namespaces held by descriptor. They have no name and no mount, so the kernel removes
 //! them with their last holder, even after SIGKILL.
 
-use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -75,84 +74,15 @@ fn cookie() -> io::Result<u64> {
     get_option(socket.as_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE)
 }
 
-/// Name of the initial PID namespace (`PROC_PID_INIT_INO` in linux/proc_ns.h), in which `/proc`
-/// shows all processes.
-const INITIAL_PIDS: &str = "pid:[4026531836]";
-
-/// Files of the network namespaces that this process can enter: those of threads, of open
-/// descriptors and of mounts.
-#[derive(Debug)]
-pub(super) struct NamespaceFiles {
-    files: HashMap<u64, PathBuf>,
-    /// Whether `/proc` shows all processes.
-    complete: bool,
-}
-
-impl NamespaceFiles {
-    /// Searches all processes that are visible and accessible to this one.
-    pub(super) fn search() -> NamespaceFiles {
-        let pids = fs::read_link("/proc/self/ns/pid");
-        let mut found = NamespaceFiles {
-            files: HashMap::new(),
-            complete: pids.is_ok_and(|name| name == Path::new(INITIAL_PIDS)),
-        };
-        let mut mount_namespaces = HashSet::new();
-        for process in entries(Path::new("/proc")) {
-            for thread in entries(&process.join("task")) {
-                found.add(thread.join("ns/net"));
-            }
-            entries(&process.join("fd")).for_each(|file| found.add(file));
-            let mounts = fs::read_link(process.join("ns/mnt"));
-            if mounts.is_ok_and(|name| mount_namespaces.insert(name)) {
-                found.add_mounts(&process);
-            }
-        }
-        found
-    }
-
-    /// Returns a file of the namespace with this inode number.
-    pub(super) fn get(&self, inode: u64) -> Option<&Path> {
-        self.files.get(&inode).map(PathBuf::as_path)
-    }
-
-    /// Returns whether all other namespaces are gone, or held by processes of which this one cannot
-    /// enter them.
-    pub(super) fn is_complete(&self) -> bool {
-        self.complete
-    }
-
-    fn add(&mut self, file: PathBuf) {
-        let name = fs::read_link(&file).ok();
-        if let Some(inode) = name.and_then(|name| inode_of(name.to_str()?)) {
-            self.files.entry(inode).or_insert(file);
-        }
-    }
-
-    /// Adds the mounts that a process sees, including those of `ip netns`.
-    fn add_mounts(&mut self, process: &Path) {
-        let table = fs::read_to_string(process.join("mountinfo"));
-        for line in table.unwrap_or_default().lines() {
-            // Fields 4 and 5 are the mounted file and the mount point (proc_pid_mountinfo(5)).
-            let mut fields = line.split(' ').skip(3);
-            if let (Some(name), Some(point)) = (fields.next(), fields.next())
-                && let Some(inode) = inode_of(name)
-            {
-                let file = process.join("root").join(point.trim_start_matches('/'));
-                self.files.entry(inode).or_insert(file);
-            }
-        }
-    }
-}
-
-fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path())
-}
-
-/// Returns the inode number in a network namespace's name, such as `net:[4026531840]`.
-fn inode_of(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("net:[")?.strip_suffix(']')?;
-    number.parse().ok()
+/// Returns the inode and file of each namespace that has a name or a process.
+pub(super) fn visible() -> Vec<(u64, PathBuf)> {
+    let entries = |path: &str| fs::read_dir(path).into_iter().flatten().flatten();
+    let named = entries(NAMED).map(|entry| entry.path());
+    let processes = entries("/proc").map(|entry| entry.path().join("ns/net"));
+    let files = named.chain(processes);
+    files
+        .filter_map(|path| Some((fs::metadata(&path).ok()?.ino(), path)))
+        .collect()
 }
 
 /// A network namespace. It lives as long as this value, or as a thread or process in it.

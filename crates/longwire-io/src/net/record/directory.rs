@@ -12,7 +12,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::time::{ClockId, clock_gettime};
 
 use super::{Entry, Record, Restorer, append, own, parse, written};
-use crate::net::netns::{NamespaceFiles, NamespaceId, NetNamespace};
+use crate::net::netns::{self, NamespaceId, NetNamespace};
 use crate::run_directory;
 
 /// Maximum wait for another process that is changing settings.
@@ -138,7 +138,7 @@ pub(super) fn restore_left(
         .collect();
     let here = NamespaceId::current();
     let mut kept = false;
-    let mut files = None;
+    let mut places = None;
     for (_, path) in left {
         let mut entries = entries_of(&path);
         let count = entries.len();
@@ -155,8 +155,8 @@ pub(super) fn restore_left(
             }
         }
         if !others.is_empty() {
-            let files = files.get_or_insert_with(NamespaceFiles::search);
-            others.retain(|entry| !restore_there(entry, files));
+            let places = places.get_or_insert_with(netns::visible);
+            others.retain(|entry| !restore_there(entry, places));
         }
         let _ = if others.is_empty() || is_old(&path) {
             remove(&path)
@@ -187,8 +187,8 @@ fn hand_over(entry: &Entry, own: Option<&mut Record>, living: &[(Vec<Entry>, Pat
     heir.is_some_and(|(_, path)| append(path, std::slice::from_ref(entry)).is_ok())
 }
 
-/// Returns whether a record is so old that its remaining namespaces, which this process does not
-/// find or cannot enter, will not reappear.
+/// Returns whether a record is so old that its remaining namespaces, which now have neither a name
+/// nor a process, will not reappear.
 fn is_old(path: &Path) -> bool {
     const KEPT: Duration = Duration::from_secs(24 * 3600);
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
@@ -196,12 +196,13 @@ fn is_old(path: &Path) -> bool {
     age.is_some_and(|age| age > KEPT)
 }
 
-/// Restores a setting in another namespace. Returns whether that succeeded or the namespace no
-/// longer exists.
-fn restore_there(entry: &Entry, files: &NamespaceFiles) -> bool {
-    let Some(path) = files.get(entry.owner.namespace.inode) else {
-        return files.is_complete();
-    };
+/// Restores a setting in another namespace. Returns whether that succeeded or the inode now belongs
+/// to a different namespace.
+fn restore_there(entry: &Entry, places: &[(u64, PathBuf)]) -> bool {
+    let found = places
+        .iter()
+        .find(|(inode, _)| *inode == entry.owner.namespace.inode);
+    let Some((_, path)) = found else { return false };
     let restored = NetNamespace::at(path).and_then(|namespace| {
         namespace.run(|| {
             // Inode numbers are reused; cookies are not.

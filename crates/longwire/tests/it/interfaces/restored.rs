@@ -1,7 +1,5 @@
 //! Interface settings are restored, no matter how a run ends.
 
-use std::fs;
-
 use longwire_io::net::ethtool::Ethtool;
 use longwire_io::net::{NetNamespace, sysctl};
 use longwire_testbed::support::{skip, within};
@@ -78,49 +76,6 @@ fn a_start_in_another_namespace_restores_too() {
         run_in(&other, "longwire receive packet:x0 --time 1ms").well();
         !ipv6_is_off(&place, "a0") && !ipv6_is_off(&place, "b0")
     });
-}
-
-/// The settings of a killed run are restored while a descriptor holds its namespace, and its record is
-/// deleted once the namespace is gone.
-#[test]
-fn a_record_ends_with_its_namespace() {
-    let (Some(place), Some(other)) = (wired(&[("a0", "a1"), ("b0", "b1")]), wired(&[("x0", "x1")]))
-    else {
-        return;
-    };
-    let pids = fs::read_link("/proc/self/ns/pid").expect("a PID namespace");
-    if !nix::unistd::geteuid().is_root() || pids.to_str() != Some("pid:[4026531836]") {
-        return skip("only the system's root sees all namespaces").unwrap_or(());
-    }
-    let start_elsewhere = || run_in(&other, "longwire receive packet:x0 --time 1ms").well();
-    let kill_one = || {
-        let run = start(&place, "run packet:a0 packet:b0", RUNS);
-        let name = format!("settings-{}-", run.id());
-        run.kill();
-        move || records().iter().any(|record| record.starts_with(&name))
-    };
-    let is_recorded = kill_one();
-    // Only a descriptor of this process holds the namespace.
-    start_elsewhere();
-    assert!(!is_recorded());
-    assert!(!ipv6_is_off(&place, "a0") && !ipv6_is_off(&place, "b0"));
-
-    let is_recorded = kill_one();
-    drop(place);
-    // A child that another test is starting may still hold the namespace.
-    eventually("it is not deleted", || {
-        start_elsewhere();
-        !is_recorded()
-    });
-}
-
-/// Returns the names of the files in the run directory.
-fn records() -> Vec<String> {
-    let entries = fs::read_dir("/run/longwire").into_iter().flatten();
-    let names = entries.map(|entry| entry.expect("an entry").file_name());
-    names
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect()
 }
 
 /// The second run finds all settings as required and changes nothing, but must still restore the
