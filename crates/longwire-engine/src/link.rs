@@ -373,6 +373,12 @@ impl Link {
         self.queue.server().is_some()
     }
 
+    /// Whether every frame is decided on arrival and left unchanged, without reading its bytes.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.plain && !self.is_managed()
+    }
+
     /// Whether any model reads, edits or duplicates frames, which requires super-packets to be
     /// segmented first.
     pub fn changes_frames(&self) -> bool {

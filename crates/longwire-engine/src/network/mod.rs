@@ -317,7 +317,7 @@ impl<T> Network<T> {
             return;
         };
         // The other network has already reported frames from its links.
-        if self.links.get(from).is_some() {
+        if self.links.contains(from) {
             host.passed_on(from, path_frame.len);
         }
         self.offer_to_link(path_frame, at, host);

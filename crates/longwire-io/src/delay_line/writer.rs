@@ -171,11 +171,12 @@ impl DelayLineWriter {
         let record = self.at;
         self.at += size;
         self.pushed += 1;
-        if streams {
-            self.warm = self.at;
-        } else {
-            let until = self.at + PREFETCH_AHEAD;
-            self.warm = self.shared.memory.prefetch_to_write(self.warm, until);
+        let memory = &self.shared.memory;
+        if self.stream_from == usize::MAX {
+            self.warm = memory.prefetch_to_write(self.warm, self.at + PREFETCH_AHEAD);
+        } else if !streams {
+            // The lines between may be those of streamed frames.
+            memory.prefetch_to_write(record + PREFETCH_AHEAD, self.at + PREFETCH_AHEAD);
         }
         Ok(record)
     }

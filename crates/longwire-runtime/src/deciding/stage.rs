@@ -336,11 +336,13 @@ impl<T: TxPort> DecidingStage<T> {
         self.core.slack.min(self.slack_max)
     }
 
-    /// Pushes due frames to their output ports, or moves them to the ports' queues.
-    fn make_ready(&mut self, now: Nanos) {
+    /// Moves due frames to the queues of their output ports. Those of the first port are pushed to it
+    /// instead; flush it first, because its frames may have left. Returns its number.
+    fn make_ready(&mut self, now: Nanos) -> Option<usize> {
+        let mut first = None;
         for _ in 0..2 * TAKEN_IN {
             let Some((mut frame, release, last)) = self.core.pop_due(now) else {
-                return;
+                return first;
             };
             self.core.shards.prefetch_ahead();
             let ready = |frame, older| DueFrame {
@@ -359,11 +361,13 @@ impl<T: TxPort> DecidingStage<T> {
                         let older = self.core.lanes.leave_in_place(port);
                         let due = ready(frame, older);
                         let frames = &mut self.core.shards.first.state.frames;
+                        let port = usize::from(port.0);
                         // Frames decided in place may be due earlier.
-                        if self.core.lanes.are_open() || frames.in_place > 0 {
-                            output.ready.push_back(due);
-                        } else {
+                        let is_next = !self.core.lanes.are_open() && frames.in_place == 0;
+                        if is_next && *first.get_or_insert(port) == port {
                             output.leave(frames, due, now);
+                        } else {
+                            output.ready.push_back(due);
                         }
                     }
                     None => self.core.shards.first.state.frames.free(frame),
@@ -380,6 +384,7 @@ impl<T: TxPort> DecidingStage<T> {
                 }
             }
         }
+        first
     }
 
     /// Marks ports whose input or output failed as lost.
@@ -601,11 +606,12 @@ impl<T: TxPort> OutputStage for DecidingStage<T> {
             remote.publish();
         }
         self.switch_carriers();
-        self.make_ready(now);
+        let first = self.make_ready(now);
         self.note_backlog(now);
         let mut sent = 0;
         let mut full = false;
-        for index in 0..self.outputs.len() {
+        let others = (0..self.outputs.len()).filter(|index| Some(*index) != first);
+        for index in first.into_iter().chain(others) {
             sent += self.send(index, now, &mut full)?;
         }
         self.core.shards.first.state.frames.settle();

@@ -127,7 +127,7 @@ impl Admission {
     /// Returns whether [`Admission::admit_directly`] is faster than [`Admission::admit`].
     pub fn decides_directly(&self) -> bool {
         let lane = self.lane.as_ref().filter(|_| !self.cut_all);
-        lane.is_some_and(RunLane::only_counts) && self.addresses.is_none()
+        lane.is_some_and(RunLane::is_plain) && self.addresses.is_none()
     }
 
     /// Like [`Admission::admit`] if [`Admission::decides_directly`]. Fast for wire frames that the

@@ -125,13 +125,14 @@ impl<T> RunLane<T> {
         recorder.is_some_and(|recorder| recorder.with_frames())
     }
 
-    /// Returns whether verdicts are only counted, neither recorded nor logged.
-    pub fn only_counts(&self) -> bool {
-        self.accounts.recorder.is_none() && self.accounts.log.is_none()
+    /// Returns whether the link is plain, and its verdicts are neither recorded nor logged.
+    pub fn is_plain(&self) -> bool {
+        let records = self.accounts.recorder.is_some() || self.accounts.log.is_some();
+        self.lane.link().is_plain() && !records
     }
 
     /// Returns the release of a wire frame (`None` if dropped), if the link decides at arrival and
-    /// leaves frames unchanged. Only if [`RunLane::only_counts`].
+    /// leaves frames unchanged. Only if [`RunLane::is_plain`].
     #[inline(always)]
     pub fn release_of(&mut self, meta: &FrameMeta, bytes: &[u8]) -> Option<Option<Nanos>> {
         let verdict = self.lane.offer_plain(meta, bytes)?;
