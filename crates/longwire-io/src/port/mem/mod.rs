@@ -295,27 +295,25 @@ impl RxPort for Source {
     #[inline]
     fn receive(&mut self, _now: Nanos, max: usize, take: &mut impl FnMut(RxFrame<'_>)) -> Received {
         let frames = self.left.min(max as u64) as usize;
-        let region = &*self.region;
-        let Region { size, stride, .. } = *region;
-        let warms = !self.lending && region.bytes.len() > CACHED;
-        let (mut place, mut wire) = (self.next_place, self.wire);
+        let Region { size, stride, .. } = *self.region;
+        let warms = !self.lending && self.region.bytes.len() > CACHED;
         for _ in 0..frames {
+            let place = self.next_place;
             if warms {
-                region.warm(place + WARM_AHEAD);
+                self.region.warm(place + WARM_AHEAD);
             }
             take(RxFrame {
-                bytes: region.bytes.get(place..place + size).unwrap_or(&[]),
-                arrival: wire.next_arrival(),
+                bytes: self.region.bytes.get(place..place + size).unwrap_or(&[]),
+                arrival: self.wire.next_arrival(),
                 offload: Offload::NONE,
                 wire_len: size as u32,
                 lent: Some(place as u64),
             });
-            place += stride;
-            if place >= region.bytes.len() {
-                place = 0;
+            self.next_place += stride;
+            if self.next_place >= self.region.bytes.len() {
+                self.next_place = 0;
             }
         }
-        (self.next_place, self.wire) = (place, wire);
         self.left -= frames as u64;
         Ok(ReceiveResult {
             frames,
