@@ -84,8 +84,9 @@ impl<T> Network<T> {
         self.links.contains(id)
     }
 
-    /// Returns the link with this number, and allocates it if it has only been idle. Unless it is [detached](Network::detach), its queue
-    /// lengths, `last_arrival` and `changeable_from` may be stale; see [`Network::occupancy`].
+    /// Returns the link with this number; allocates the node of a dormant one. Unless it is
+    /// [detached](Network::detach), its queue lengths, `last_arrival` and `changeable_from` may be
+    /// stale; see [`Network::occupancy`].
     pub fn link(&self, id: LinkId) -> Option<&Link> {
         Some(self.links.get(id)?.lane.link())
     }

@@ -138,7 +138,8 @@ impl<T> Links<T> {
         Some(node)
     }
 
-    /// Creates the node of a dormant link, as of before its first frame.
+    /// Creates the node of a dormant link in its initial state; [`Links::get_mut`] then stores the early
+    /// state.
     #[cold]
     fn wake(&self, id: LinkId) -> Option<&Node<T>> {
         let place = self.places.get(id.0 as usize)?;
@@ -216,10 +217,13 @@ mod tests {
 
     use super::super::PathFrame;
     use super::*;
+    use crate::lane::FrameAccess;
     use crate::lane::Lane;
     use crate::link::LinkConfig;
     use crate::loader::NoLoader;
+    use crate::network::{FrameHost, Network, PathId};
     use crate::parts::LinkSpec;
+    use crate::verdict::{Delivery, DropReason};
 
     fn config(text: &str) -> LinkConfig {
         let spec: LinkSpec = text.parse().expect("a link");
@@ -259,5 +263,46 @@ mod tests {
                 .map(|node| node.lane.link().last_arrival());
             assert_eq!(stored, Some(frame.arrival));
         }
+    }
+
+    /// Counts the frames that leave.
+    #[derive(Default)]
+    struct Exits(u32);
+
+    impl FrameAccess<()> for Exits {
+        fn copy(&mut self, _item: &mut ()) {}
+    }
+
+    impl FrameHost<()> for Exits {
+        fn fragment(&mut self, _of: &(), _bytes: &[u8]) -> Option<()> {
+            None
+        }
+        fn on_arrival(&mut self, _link: LinkId, _len: u32) {}
+        fn dropped(&mut self, _link: LinkId, _item: (), _reason: DropReason) {}
+        fn delivered(&mut self, _: LinkId, _item: &(), _len: u32, _: &Delivery, _copy: bool) {}
+        fn on_exit(&mut self, _item: (), _last: LinkId, _release: Nanos) {
+            self.0 += 1;
+        }
+        fn forget(&mut self, _item: ()) {}
+    }
+
+    #[test]
+    fn links_that_pass_frames_on_stay_dormant() {
+        let mut network = Network::<()>::new();
+        let (path, links) = (PathId(0), [LinkId(0), LinkId(1)]);
+        for id in links {
+            network.add_link(
+                id,
+                Link::new_changeable(config("rate=10mbit delay=20ms"), 3, id),
+            );
+        }
+        assert!(network.add_path(path, &links));
+        network.stays_until(Nanos::MAX);
+        let mut exits = Exits::default();
+        let frame = FrameMeta::new(Nanos::from_millis(5), 100);
+        assert!(network.offer(path, frame, (), &mut exits).is_ok());
+        network.advance(Nanos::from_secs(1), &mut exits);
+        assert_eq!(exits.0, 1);
+        assert!(links.iter().all(|id| network.links.existing(*id).is_none()));
     }
 }
